@@ -36,6 +36,7 @@ mod minimum;
 pub mod nodes;
 mod observers;
 pub mod owner_acts;
+pub mod parsing;
 pub mod passkeys;
 pub mod people;
 pub mod portfolio;

@@ -3,6 +3,60 @@
 /// The maximum number of characters of a value quoted in a message.
 const MAX_SHOWN: usize = 60;
 
+/// A text from outside that the service can process and store: valid UTF-8 without NUL, which
+/// PostgreSQL cannot store and which ends a string in many programs. Every reader of requests,
+/// arguments and files makes its texts with this type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutsideText(String);
+
+/// The reason why a text from outside is rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TextFault {
+    /// Not UTF-8. Overlong forms and surrogates are no UTF-8 either.
+    #[error("must be valid UTF-8")]
+    NotUtf8,
+    #[error("must not contain NUL characters")]
+    Nul,
+}
+
+impl OutsideText {
+    pub fn new(text: String) -> Result<Self, TextFault> {
+        Self::check(&text).map(|()| Self(text))
+    }
+
+    /// Checks a text without taking it.
+    pub fn check(text: &str) -> Result<(), TextFault> {
+        if text.contains('\0') { Err(TextFault::Nul) } else { Ok(()) }
+    }
+
+    pub fn from_utf8(bytes: Vec<u8>) -> Result<Self, TextFault> {
+        String::from_utf8(bytes).map_err(|_| TextFault::NotUtf8).and_then(Self::new)
+    }
+
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// Decodes a percent-encoded name or value of a query or a form, in which a plus sign is a space.
+/// Returns `None` if an escape is malformed, or the text is not an [`OutsideText`].
+pub fn decode_form_component(encoded: &str) -> Option<OutsideText> {
+    let mut bytes = Vec::with_capacity(encoded.len());
+    let mut rest = encoded.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let digit = |byte: u8| char::from(byte).to_digit(16);
+                let (high, low) = (digit(rest.next()?)?, digit(rest.next()?)?);
+                u8::try_from(high * 16 + low).ok()?
+            }
+            byte => byte,
+        });
+    }
+    OutsideText::from_utf8(bytes).ok()
+}
+
 /// Returns true for invisible characters that can change how the surrounding text is displayed:
 /// control characters and overrides of the text direction.
 pub fn is_control(c: char) -> bool {
@@ -51,6 +105,26 @@ pub fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_from_outside_is_utf_8_without_nul() {
+        let bytes = |bytes: &[u8]| OutsideText::from_utf8(bytes.to_vec()).map(OutsideText::into_string);
+        assert_eq!(bytes("Zoë\u{1f389}".as_bytes()), Ok("Zoë\u{1f389}".to_owned()));
+        assert_eq!(bytes(b"a\0"), Err(TextFault::Nul));
+        // An overlong NUL, a surrogate, and a character above U+10FFFF.
+        for outside in [&b"\xc0\x80"[..], b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xff"] {
+            assert_eq!(bytes(outside), Err(TextFault::NotUtf8));
+        }
+    }
+
+    #[test]
+    fn a_form_component_is_decoded_strictly() {
+        let decode = |text| decode_form_component(text).map(OutsideText::into_string);
+        assert_eq!(decode("a+b%20c%2B%C3%AB").as_deref(), Some("a b c+\u{eb}"));
+        for malformed in ["%00", "%", "%4", "%zz", "%C0%80", "%ED%A0%80", "a%FF"] {
+            assert_eq!(decode(malformed), None, "{malformed}");
+        }
+    }
 
     #[test]
     fn names_that_look_alike_are_equal() {

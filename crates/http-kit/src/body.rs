@@ -67,23 +67,28 @@ pub async fn read_body(request: Request) -> Result<Bytes, AppError> {
 
 /// Like [`read_body`], for a body that was taken from a request with these headers.
 pub(super) async fn collect(headers: &HeaderMap, body: axum::body::Body) -> Result<Bytes, AppError> {
-    let too_large = || AppError::new(ErrorCode::PayloadTooLarge);
-    let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    // Reject by the declared length before reading, so that the client can stop sending.
-    if announced.is_some_and(|length| length > MAX_BODY_BYTES as u64) {
-        return Err(too_large());
-    }
+    check_announced_length(headers)?;
     // Limit the bytes too, because chunked bodies declare no length.
     let body = Limited::new(body, MAX_BODY_BYTES).collect();
     match tokio::time::timeout(BODY_DEADLINE, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
+        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
+            Err(AppError::new(ErrorCode::PayloadTooLarge))
+        }
         Ok(Err(error)) => Err(AppError::field("", "must be sent completely").caused_by(error)),
         Err(_) => {
             let detail = "The body did not arrive within 8 seconds. Nothing was stored.";
             Err(AppError::new(ErrorCode::RequestTimeout).detail(detail).submission(Submission::NotSubmitted))
         }
     }
+}
+
+/// Rejects a body by its announced length, so that the client can stop sending. Routes that read no
+/// body reject it too.
+pub(super) fn check_announced_length(headers: &HeaderMap) -> Result<(), AppError> {
+    let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let is_too_large = announced.is_some_and(|length| length > MAX_BODY_BYTES as u64);
+    if is_too_large { Err(AppError::new(ErrorCode::PayloadTooLarge)) } else { Ok(()) }
 }
 
 /// Returns whether there is exactly one `Content-Type`, for uncompressed JSON in UTF-8.
@@ -111,6 +116,17 @@ pub(super) fn parse<T: JsonBody>(raw: &[u8]) -> Result<T, Vec<FieldError>> {
         return Err(vec![FieldError::new("", "must be a JSON object")]);
     }
     read_object(document::from_json(raw).map_err(|error| vec![error])?)
+}
+
+/// Checks that every text of a JSON body, names included, is one that the service can store. For
+/// bodies that are then read as derived types; [`Members`] checks its own texts.
+///
+/// # Errors
+///
+/// `VALIDATION_FAILED` with the first such text, or with the first syntax error.
+pub fn check_texts(raw: &[u8]) -> Result<(), AppError> {
+    let checked = document::from_json(raw).and_then(|document| document.check_texts());
+    checked.map_err(|error| AppError::validation(&[error]))
 }
 
 /// Reads one object of a document like a body of its own. The pointers of errors begin at the

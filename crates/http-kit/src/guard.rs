@@ -17,7 +17,7 @@ use futures::FutureExt;
 use super::problem::Problem;
 use super::rate_limit_status::RateLimitStatus;
 use super::usage::Meter;
-use super::{Limiter, Route, Shared, Surface, audit, etag, kill_switch, rate, signature, version};
+use super::{Limiter, Route, Shared, Surface, audit, body, etag, kill_switch, rate, signature, version};
 
 /// Maximum time from a request's headers to its response.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -117,7 +117,11 @@ async fn admit(
         }
     }
     // 8. The kill switches.
-    if route.is_switchable() { kill_switch::check(&app.ctx, route) } else { Ok(()) }
+    if route.is_switchable() {
+        kill_switch::check(&app.ctx, route)?;
+    }
+    // 9. The announced length of the body.
+    if route.is_write() { body::check_announced_length(request.headers()) } else { Ok(()) }
 }
 
 /// Runs the checks of the key and of the body's signature, and returns the caller.

@@ -34,6 +34,11 @@ impl HeadReader {
         self.scanner.fault()
     }
 
+    /// Returns the path of the faulty head, if it was readable.
+    pub fn faulty_path(&self) -> Option<&str> {
+        self.scanner.faulty_path()
+    }
+
     /// Reads the bytes of `stream` that may be passed on.
     pub fn poll_read<S: AsyncRead>(
         &mut self,

@@ -51,7 +51,7 @@ mod visitor;
 mod web_code;
 
 pub use accept::prefers_markdown;
-pub use body::{Body, JsonBody, MAX_BODY_BYTES, is_json, read_body, read_object};
+pub use body::{Body, JsonBody, MAX_BODY_BYTES, check_texts, is_json, read_body, read_object};
 pub use caller::{
     AnyKey, AuthManage, Caller, MarketsQuote, MarketsRead, PortfolioRead, ScopeMarker, TradesRead,
     TradesWrite, WebhooksManage,

@@ -5,11 +5,12 @@ use std::str::FromStr;
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
+use domain::text::OutsideText;
 
 use super::Problem;
 
-/// The path's `{id}`. Invalid UTF-8 becomes the empty id, which no resource has: a malformed id
-/// gets the same 404 as an unknown one.
+/// The path's `{id}`. Invalid UTF-8 and NUL become the empty id, which no resource has: a malformed
+/// id gets the same 404 as an unknown one.
 #[derive(Debug, Clone)]
 pub struct PathId(pub String);
 
@@ -29,6 +30,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
         let id = Path::<String>::from_request_parts(parts, state).await;
-        Ok(Self(id.map(|Path(id)| id).unwrap_or_default()))
+        let id = id.ok().and_then(|Path(id)| OutsideText::new(id).ok());
+        Ok(Self(id.map(OutsideText::into_string).unwrap_or_default()))
     }
 }

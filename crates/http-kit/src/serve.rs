@@ -211,7 +211,10 @@ mod tests {
         let hang = get(std::future::pending::<()>);
         let echo = axum::routing::post(|body: String| async move { body });
         let router = Router::new().route("/peer", get(peer)).route("/hang", hang).route("/echo", echo);
-        let refuse: Refuse = Arc::new(|ip, unread| format!("{ip} {unread:?}").into_bytes());
+        let refuse: Refuse = Arc::new(|ip, unread| {
+            let path = unread.path.unwrap_or_default();
+            format!("{ip}{path} {:?}", unread.reason).into_bytes()
+        });
         let shutdown = async { stopped.await.unwrap_or_default() };
         let server = Server {
             listener,
@@ -294,14 +297,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_chunk_longer_than_any_body_is_400_at_once() {
+        let (address, _stop, _server) = started(ServeLimits::default()).await;
+        let head = "POST /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
+        for size in ["ffffffffffffffff", "8000000000000000", "100000000"] {
+            let text = answer(address, &format!("{head}{size}\r\nabc")).await;
+            assert!(text.starts_with("HTTP/1.1 400"), "{size}: {text}");
+        }
+    }
+
+    #[tokio::test]
     async fn the_service_itself_answers_an_unreadable_request() {
         let (address, _stop, _server) = started(ServeLimits::default()).await;
         assert_eq!(answer(address, "no such thing\r\n\r\n").await, "127.0.0.1 Head(NotHttp1)");
         assert_eq!(answer(address, "GET\t/ HTTP/1.1\r\nhost: x\r\n\r\n").await, "127.0.0.1 Malformed");
         let long = format!("GET /peer HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "x".repeat(32 * 1_024));
-        assert_eq!(answer(address, &long).await, "127.0.0.1 Head(TooLong)");
+        assert_eq!(answer(address, &long).await, "127.0.0.1/peer Head(TooLong)");
         let many = format!("GET /peer HTTP/1.1\r\nhost: x\r\n{}\r\n", "x: x\r\n".repeat(1_000));
-        assert_eq!(answer(address, &many).await, "127.0.0.1 TooLong");
+        assert_eq!(answer(address, &many).await, "127.0.0.1/peer Head(TooManyHeaders)");
     }
 
     #[tokio::test]
@@ -323,7 +336,7 @@ mod tests {
             let good = "GET /peer HTTP/1.1\r\nhost: x\r\n\r\n";
             let text = answer(address, &format!("{good}GET /peer HTTP/1.1\r\n{bad}\r\n{good}")).await;
             assert!(text.starts_with("HTTP/1.1 200"), "{text}");
-            assert!(text.ends_with(&format!("127.0.0.1127.0.0.1 Head({fault})")), "{text}");
+            assert!(text.ends_with(&format!("127.0.0.1127.0.0.1/peer Head({fault})")), "{text}");
         }
     }
 

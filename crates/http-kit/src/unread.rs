@@ -20,7 +20,15 @@ use super::head_reader::HeadReader;
 use super::{Problem, RequestId, Shared, Surface, rate, render, version};
 
 /// Builds the response to an unreadable request from an address.
-pub type Refuse = Arc<dyn Fn(IpAddr, Unread) -> Vec<u8> + Send + Sync>;
+pub type Refuse = Arc<dyn Fn(IpAddr, UnreadRequest) -> Vec<u8> + Send + Sync>;
+
+/// A request that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadRequest {
+    pub reason: Unread,
+    /// Its path, if that much was readable.
+    pub path: Option<String>,
+}
 
 /// The reason why a request could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +44,9 @@ pub enum Unread {
 impl Unread {
     const fn code(self) -> ErrorCode {
         match self {
-            Self::Head(HeadFault::TooLong) | Self::TooLong => ErrorCode::HeadersTooLarge,
+            Self::Head(HeadFault::TooLong | HeadFault::TooManyHeaders) | Self::TooLong => {
+                ErrorCode::HeadersTooLarge
+            }
             Self::Head(_) | Self::Malformed => ErrorCode::ValidationFailed,
         }
     }
@@ -44,6 +54,7 @@ impl Unread {
     const fn detail(self) -> &'static str {
         match self {
             Self::Head(HeadFault::TooLong) | Self::TooLong => ErrorCode::HeadersTooLarge.default_detail(),
+            Self::Head(HeadFault::TooManyHeaders) => "A request must have at most 100 headers.",
             Self::Head(HeadFault::TwoLengths) => {
                 "A request must not have both Content-Length and Transfer-Encoding."
             }
@@ -55,7 +66,7 @@ impl Unread {
                 "The body's length must be one Content-Length in decimal digits, or one Transfer-Encoding: chunked."
             }
             Self::Head(HeadFault::Line) => {
-                "A header line must be a name without whitespace, a colon and a value."
+                "A header line must be a name without whitespace, a colon and a value without control characters."
             }
             Self::Head(HeadFault::NotHttp1 | HeadFault::Chunk) | Self::Malformed => {
                 "The request must be valid HTTP/1.1."
@@ -66,14 +77,17 @@ impl Unread {
 
 /// Returns the complete response to an unreadable request from `ip`. The connection closes after
 /// it.
-pub fn refuse(app: &Shared, ip: IpAddr, unread: Unread) -> Vec<u8> {
+pub fn refuse(app: &Shared, ip: IpAddr, unread: UnreadRequest) -> Vec<u8> {
     let now = app.ctx.now();
     let id = RequestId::new(&app.ctx);
-    let problem = Problem::from(AppError::new(unread.code()).detail(unread.detail()));
+    let UnreadRequest { reason, path } = unread;
+    let problem = Problem::from(AppError::new(reason.code()).detail(reason.detail()));
     let mut response = problem.clone().into_response();
-    // Without a path, the surface is unknown. All unknown paths belong to the trading API.
+    // Without a path, the surface is unknown, and a path without a route tells nothing either. All
+    // unknown paths belong to the trading API.
     let surface = Surface::Trading;
-    let body = render::render(&mut response, &problem, surface, &app.docs_url, "/", id);
+    let instance = path.as_deref().unwrap_or("/");
+    let body = render::render(&mut response, &problem, surface, &app.docs_url, instance, id);
     // These requests never reach `finish_response`, so the common headers are added here.
     let headers = response.headers_mut();
     version::add_header(headers, app.versions.current);
@@ -142,8 +156,9 @@ impl<S: AsyncWrite + Unpin> ReplacingStream<S> {
         if self.instead.is_none() {
             let Some(unread) = unread(head) else { return Poll::Ready(None) };
             // The scanner's reason is more specific than hyper's status.
-            let unread = self.reader.fault().map_or(unread, Unread::Head);
-            self.instead = Some(((self.refuse)(self.ip, unread), 0));
+            let reason = self.reader.fault().map_or(unread, Unread::Head);
+            let path = self.reader.faulty_path().map(str::to_owned);
+            self.instead = Some(((self.refuse)(self.ip, UnreadRequest { reason, path }), 0));
         }
         while let Some((bytes, done)) = &mut self.instead {
             if *done == bytes.len() {

@@ -198,7 +198,8 @@ impl RequestBuilder {
         EventStream::read(self.header("accept", "text/event-stream").respond().await)
     }
 
-    async fn respond(mut self) -> Response {
+    /// Sends the request. Neither reads the response nor compares it with the OpenAPI document.
+    pub async fn respond(mut self) -> Response {
         let body = match self.body {
             Sent::Nothing => Body::empty(),
             Sent::Body(body) => body,

@@ -38,6 +38,11 @@ pub fn public_routes() -> impl Iterator<Item = &'static Route> {
     api::public::routes().chain(web::routes())
 }
 
+/// Returns the routes of all surfaces.
+pub fn all_routes() -> impl Iterator<Item = &'static Route> {
+    api::v1::router::routes().chain(api::mcp::routes()).chain(public_routes()).chain(web::site_routes())
+}
+
 /// The HTTP API of one process.
 #[derive(Clone)]
 pub struct Http {

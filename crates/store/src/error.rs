@@ -39,6 +39,9 @@ pub enum StoreError {
         /// The expected form of the value.
         detail: String,
     },
+    /// A value contains U+0000, which PostgreSQL cannot store. Whoever sent it can correct it.
+    #[error("a bound text contains U+0000")]
+    Nul,
     /// A bug in a statement, the schema or a unit of work. Retrying does not help.
     #[error("the storage driver failed: {0}")]
     Driver(String),

@@ -4,6 +4,7 @@
 //! that may cost money are read by the strict reader of request bodies instead.
 
 use app::AppError;
+use domain::text::OutsideText;
 use domain::trade::FieldError;
 use protocol::document::{DocumentNode, DocumentValue};
 use serde::Deserialize;
@@ -53,7 +54,10 @@ pub fn take_text(arguments: &mut DocumentNode, name: &str, requirement: &str) ->
         return Err(wrong("must be sent only once"));
     }
     match first {
-        Some(DocumentValue::Text(text)) => Ok(text),
+        Some(DocumentValue::Text(text)) => {
+            let text = OutsideText::new(text).map_err(|fault| wrong(&fault.to_string()))?;
+            Ok(text.into_string())
+        }
         None | Some(DocumentValue::Null) => Err(wrong(&format!("is required: {requirement}"))),
         Some(_) => Err(wrong("must be a string")),
     }

@@ -12,6 +12,9 @@ use crate::{AppError, Ctx, catalog};
 /// The maximum number of problems of a file that one error lists.
 const MOST_PROBLEMS: usize = 20;
 
+/// The maximum number of problems of a file that its page lists.
+const MAX_SHOWN_PROBLEMS: usize = 200;
+
 /// A new thread, or new values of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadEdit {
@@ -131,8 +134,11 @@ pub async fn preview_import(ctx: &Ctx, file: &ImportFile) -> Result<ImportPrevie
         Ok(plan) => plan,
         Err(ImportError::Failed(error)) => return Err(error),
         Err(ImportError::Refused(problems)) => {
-            let problems = problems.iter().map(ToString::to_string).collect();
-            return Ok(ImportPreview { items: Vec::new(), problems });
+            let mut lines: Vec<_> =
+                problems.iter().take(MAX_SHOWN_PROBLEMS).map(ToString::to_string).collect();
+            let others = problems.len() - lines.len();
+            lines.extend((others > 0).then(|| format!("{others} more problems.")));
+            return Ok(ImportPreview { items: Vec::new(), problems: lines });
         }
     };
     let item = |step: &import::Step| ImportItem {
@@ -147,7 +153,9 @@ pub async fn preview_import(ctx: &Ctx, file: &ImportFile) -> Result<ImportPrevie
 impl ImportFile {
     async fn plan(&self, ctx: &Ctx) -> Result<ImportPlan, ImportError> {
         let format = if self.is_json { Format::Json } else { Format::Yaml };
-        let catalog = import::read(&self.text, format).map_err(ImportError::Refused)?;
+        let text = self.text.clone();
+        let catalog = ctx.process.parsers.run(move || import::read(&text, format)).await?;
+        let catalog = catalog.map_err(ImportError::Refused)?;
         import::plan(ctx, &catalog).await
     }
 

@@ -169,6 +169,11 @@ impl std::error::Error for AppError {
 
 impl From<StoreError> for AppError {
     fn from(error: StoreError) -> Self {
+        if error == StoreError::Nul {
+            // The readers of requests reject such texts with their place. This is for what got past.
+            let detail = "A text of the request must not contain NUL characters.";
+            return Self::new(ErrorCode::ValidationFailed).detail(detail).caused_by(error);
+        }
         if !error.is_unavailable() {
             return Self::internal(error);
         }

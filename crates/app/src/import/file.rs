@@ -4,8 +4,8 @@
 use domain::trade::FieldError;
 use protocol::document::{self, DocumentFault, DocumentFaults, DocumentNode, DocumentValue, Members};
 
+use super::ImportProblem;
 use super::document::{Catalog, ChapterItem, Decimal, MarketItem, OrganizationItem, PartnerItem, ThreadItem};
-use super::{ImportProblem, yaml};
 
 const INSTANT: &str = "must be an ISO 8601 instant such as 2026-04-29T12:00:00Z";
 const KEY: &str = "an identifier that never changes";
@@ -24,7 +24,7 @@ pub fn read(text: &str, format: Format) -> Result<Catalog, Vec<ImportProblem>> {
         Format::Json if text.trim().is_empty() => DocumentNode::new(DocumentValue::Null),
         Format::Json => document::from_json(text.as_bytes())
             .map_err(|FieldError { pointer, detail }| vec![ImportProblem::new(pointer, detail)])?,
-        Format::Yaml => yaml::read(text).map_err(|problem| vec![problem])?,
+        Format::Yaml => document::from_yaml(text).map_err(|fault| vec![problem(fault)])?,
     };
     // An empty YAML document is null, which the parser returns as `~`.
     let is_empty = match &node.value {
@@ -43,9 +43,11 @@ pub fn read(text: &str, format: Format) -> Result<Catalog, Vec<ImportProblem>> {
     if faults.is_empty() {
         return Ok(catalog);
     }
-    let problem =
-        |DocumentFault { error, line }| ImportProblem { path: error.pointer, line, detail: error.detail };
     Err(faults.into_list().into_iter().map(problem).collect())
+}
+
+fn problem(DocumentFault { error, line }: DocumentFault) -> ImportProblem {
+    ImportProblem { path: error.pointer, line, detail: error.detail }
 }
 
 fn catalog(node: DocumentNode, faults: &mut DocumentFaults) -> Catalog {

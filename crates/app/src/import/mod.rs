@@ -15,7 +15,6 @@ mod known;
 mod plan;
 mod planner;
 mod run;
-mod yaml;
 
 pub use document::{Catalog, ChapterItem, Decimal, MarketItem, OrganizationItem, PartnerItem, ThreadItem};
 pub use file::{Format, read};
@@ -72,10 +71,6 @@ pub struct ImportProblem {
 impl ImportProblem {
     pub fn new(path: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { path: path.into(), line: None, detail: detail.into() }
-    }
-
-    fn at_line(path: &str, line: Option<u32>, detail: impl Into<String>) -> Self {
-        Self { line, ..Self::new(path, detail) }
     }
 }
 

@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::parsing::Parsers;
 use crate::traces::Traces;
 use allowlists::Allowlists;
 use audit_buffer::AuditBuffer;
@@ -89,6 +90,8 @@ pub struct Process {
     pub traces: Arc<Traces>,
     /// Whether this process can serve requests.
     pub serving: Serving,
+    /// The parsers of documents from outside.
+    pub parsers: Parsers,
     /// The health of this process's workers.
     pub workers: WorkerRegistry,
     /// The last sign of life of this process's dispatcher.

@@ -1,7 +1,7 @@
 //! Looks up the trade of a repeated request, by idempotency key or `clientRequestId`.
 
 use domain::ErrorCode;
-use domain::trade::TradeRequest;
+use domain::trade::{TradeRequest, is_client_request_id};
 use store::trades::Trade;
 
 use super::create::{Accepted, IDEMPOTENCY_ROUTE, NewTrade};
@@ -38,7 +38,8 @@ pub async fn find_replay(
     new: &NewTrade,
     fingerprint: Option<&str>,
 ) -> Result<Option<Accepted>, AppError> {
-    let client_request_id = new.draft.client_request_id.clone();
+    // No trade has a malformed id.
+    let client_request_id = new.draft.client_request_id.clone().filter(|id| is_client_request_id(id));
     if new.idempotency_key.is_none() && client_request_id.is_none() {
         return Ok(None);
     }

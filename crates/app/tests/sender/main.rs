@@ -18,8 +18,9 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use app::webhooks::sender::{Attempt, NetworkFault, PostOutcome, Resolver, WebhookSender};
+use app::webhooks::sender::{Attempt, Endpoint, NetworkFault, PostOutcome, Resolver, WebhookSender};
 use bytes::Bytes;
+use domain::ids::KeyId;
 use domain::webhook::target::{Target, TargetPolicy};
 use futures::future::BoxFuture;
 use http::HeaderMap;
@@ -82,7 +83,16 @@ fn local_target(url: &str) -> Target {
 }
 
 async fn post(sender: &WebhookSender, target: &Target) -> Attempt {
-    sender.post(target.as_str(), HeaderMap::new(), Bytes::from_static(BODY)).await
+    post_for(sender, 1, target).await
+}
+
+/// Posts an event of the user with this number, who has one key.
+async fn post_for(sender: &WebhookSender, user: u128, target: &Target) -> Attempt {
+    sender.post(endpoint(user, target), HeaderMap::new(), Bytes::from_static(BODY)).await
+}
+
+fn endpoint(user: u128, target: &Target) -> Endpoint<'_> {
+    Endpoint { key_id: KeyId(uuid::Uuid::from_u128(user)), url: target.as_str() }
 }
 
 fn answered(status: u16) -> PostOutcome {

@@ -5,23 +5,37 @@ use std::sync::Arc;
 use domain::webhook::target::TargetPolicy;
 use futures::future::join_all;
 use tokio::io::AsyncWriteExt;
+use tokio::sync::Notify;
 
 use crate::receiver::Receiver;
-use crate::{CUT, Names, answered, local_sender, local_target, post, sender};
+use crate::{CUT, Names, answered, local_sender, local_target, post, post_for, sender};
 
 const NO_CONTENT: &str = "HTTP/1.1 204 No Content\r\n\r\n";
 
 #[tokio::test]
-async fn deliveries_to_one_host_share_a_connection_and_a_lookup() {
+async fn deliveries_of_one_endpoint_share_a_connection_and_a_lookup() {
     let receiver = Receiver::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
     let names = Arc::new(Names::default().with("hooks.example.com", &[&["127.0.0.1"]]));
     let sender = sender(TargetPolicy::development(), Arc::clone(&names));
-    for path in ["a", "b", "c", "d"] {
-        let url = format!("http://hooks.example.com:{}/{path}", receiver.address.port());
+    let url = format!("http://hooks.example.com:{}/", receiver.address.port());
+    for _ in 0..4 {
         assert_eq!(post(&sender, &local_target(&url)).await.outcome, answered(200));
     }
     assert_eq!((receiver.seen.connections(), receiver.seen.requests().len()), (1, 4));
     assert_eq!(names.asked("hooks.example.com"), 1);
+}
+
+#[tokio::test]
+async fn no_two_endpoints_share_a_connection() {
+    let receiver = Receiver::answering(NO_CONTENT).await;
+    let sender = local_sender();
+    for _ in 0..3 {
+        for (user, path) in [(1, "/a"), (1, "/b"), (2, "/a"), (3, "/a?b")] {
+            let attempt = post_for(&sender, user, &receiver.target(path)).await;
+            assert_eq!(attempt.outcome, answered(204));
+        }
+    }
+    assert_eq!((receiver.seen.connections(), receiver.seen.requests().len()), (4, 12));
 }
 
 #[tokio::test]
@@ -86,6 +100,38 @@ async fn unsolicited_bytes_do_not_answer_the_next_delivery() {
     for _ in 0..3 {
         assert_eq!(post(&sender, &receiver.target("/")).await.outcome, answered(204));
     }
+}
+
+/// The runtime has one thread, so the sender's idle connection cannot read the second response
+/// before the next request is ready to be written.
+#[tokio::test]
+async fn a_late_second_response_answers_no_other_delivery() {
+    let (late, is_sent) = (Arc::<Notify>::default(), Arc::<Notify>::default());
+    let signals = (Arc::clone(&late), Arc::clone(&is_sent));
+    let receiver = Receiver::scripted(move |mut stream, number, seen| {
+        let (late, is_sent) = signals.clone();
+        async move {
+            while seen.read(&mut stream).await {
+                stream.write_all(NO_CONTENT.as_bytes()).await.unwrap();
+                if number == 1 {
+                    late.notified().await;
+                    stream.write_all(b"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n").await.unwrap();
+                    is_sent.notify_one();
+                }
+            }
+        }
+    })
+    .await;
+    let (sender, target) = (local_sender(), receiver.target("/"));
+    assert_eq!(post(&sender, &target).await.outcome, answered(204));
+    late.notify_one();
+    is_sent.notified().await;
+    // The same user's next event and another user's.
+    for (user, requests) in [(1, 2), (2, 3), (1, 4)] {
+        assert_eq!(post_for(&sender, user, &target).await.outcome, answered(204));
+        assert_eq!(receiver.seen.requests().len(), requests);
+    }
+    assert_eq!(receiver.seen.connections(), 3);
 }
 
 #[tokio::test]

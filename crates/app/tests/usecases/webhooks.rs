@@ -58,12 +58,17 @@ impl WebhookScene {
 
     /// Returns the deliveries of Ada's events, oldest first.
     pub async fn deliveries(&self) -> Vec<Delivery> {
+        self.deliveries_of(&self.ada).await
+    }
+
+    /// Returns the deliveries of the user's events, oldest first.
+    pub async fn deliveries_of(&self, user: &TestUser) -> Vec<Delivery> {
         let page = domain::page::Page { after: None, limit: 100 };
         let listed = self
             .app
             .ctx
             .store
-            .read((self.ada.id, page), |tx, (user, page)| {
+            .read((user.id, page), |tx, (user, page)| {
                 Box::pin(
                     async move { store::webhooks::list(tx, *user, &DeliveryFilter::default(), page).await },
                 )

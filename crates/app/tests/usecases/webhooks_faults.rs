@@ -5,9 +5,12 @@ use std::sync::Arc;
 use app::webhooks::set_webhook_url;
 use app::webhooks::{Dispatcher, dispatch_due};
 use app::worker::{Progress, Worker};
+use domain::key::Tier;
 use domain::webhook::DeliveryStatus;
 use store::{Store, StoreError};
-use testkit::Reply;
+use testkit::{Reply, key_of};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 use crate::webhooks::WebhookScene;
@@ -23,7 +26,49 @@ async fn fail_until_open(scene: &WebhookScene) -> i64 {
     scene.due_at().await.unwrap().since_ms(scene.now())
 }
 
+/// Starts a receiver that accepts a connection's first delivery and answers everything after it
+/// with 410, which ends an event for good. Returns its URL.
+async fn poisoned_receiver() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (mut request, mut status) = (Vec::new(), "200 OK");
+                while matches!(stream.read_buf(&mut request).await, Ok(1..)) {
+                    // The body is JSON, and the head has no brace.
+                    if request.ends_with(b"}") {
+                        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
+                        stream.write_all(answer.as_bytes()).await.unwrap();
+                        (request, status) = (Vec::new(), "410 Gone");
+                    }
+                }
+            });
+        }
+    });
+    url
+}
+
 store::on_each_engine! {
+    async fn what_one_users_receiver_sends_ends_no_event_of_another_user(store: Store) {
+        let scene = WebhookScene::on(store).await;
+        let url = poisoned_receiver().await;
+        set_webhook_url(&scene.app.ctx, scene.key.caller.key.id, Some(url.clone())).await.unwrap();
+        let bob = scene.app.user("bob").funded("100").await;
+        let mut wanted = key_of(&bob, Tier::Mm);
+        wanted.webhook_url = Some(url);
+        let key = scene.app.issue(wanted).await.unwrap();
+        scene.app.enable(&bob, &key).await;
+        scene.traded().await;
+        scene.dispatch().await;
+        key.buy(&scene.market, 0, "1").await;
+        scene.app.run_workers().await;
+        for user in [&scene.ada, &bob] {
+            let statuses: Vec<_> = scene.deliveries_of(user).await.iter().map(|event| event.status).collect();
+            assert_eq!(statuses, [DeliveryStatus::Delivered]);
+        }
+    }
+
     async fn five_failures_in_a_row_open_the_breaker_and_one_probe_closes_it(store: Store) {
         let scene = WebhookScene::on(store).await;
         // The first four fail once each, so that the fifth failure is the second event's first.
@@ -138,7 +183,7 @@ store::on_each_engine! {
     async fn a_slow_receiver_uses_one_slot_and_the_others_continue(store: Store) {
         let scene = WebhookScene::on(store).await;
         let elsewhere = scene.app.receiver().await;
-        let other = scene.app.key_to(&scene.ada, domain::key::Tier::Mm, &elsewhere).await;
+        let other = scene.app.key_to(&scene.ada, Tier::Mm, &elsewhere).await;
         scene.traded().await;
         let held = scene.receiver.hold(200);
         let dispatcher = Dispatcher::new(Arc::clone(&scene.app.workers.sender), 2);

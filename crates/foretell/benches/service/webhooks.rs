@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use app::encryption::SealingKeys;
-use app::webhooks::sender::{SystemResolver, WebhookSender};
+use app::webhooks::sender::{Endpoint, SystemResolver, WebhookSender};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
@@ -216,8 +216,9 @@ async fn sent(bare: &Bare, times: Times) -> Sample {
     let begun = Begun::now(Process::own());
     let end = Instant::now() + times.reads;
     let mut tasks = JoinSet::new();
-    for _ in 0..CONNECTIONS {
+    for number in 0..CONNECTIONS {
         let (sender, url, secret) = (Arc::clone(&sender), Arc::clone(&url), Arc::clone(&secret));
+        let key_id = KeyId(uuid::Uuid::from_u128(number as u128));
         tasks.spawn(async move {
             let mut count = 0;
             while Instant::now() < end {
@@ -232,7 +233,7 @@ async fn sent(bare: &Bare, times: Times) -> Sample {
                         (HeaderName::from_static(name), HeaderValue::try_from(value).expect("a header"))
                     })
                     .collect();
-                let attempt = sender.post(&url, headers, body).await;
+                let attempt = sender.post(Endpoint { key_id, url: &url }, headers, body).await;
                 assert!(attempt.answer_head.is_none(), "the receiver says nothing");
                 count += 1;
             }

@@ -134,7 +134,15 @@ async fn assert_strict(address: &str) {
         let text = answer(address, &format!("GET /v1/health HTTP/1.1\r\n{headers}\r\n")).await;
         assert!(text.starts_with(&format!("HTTP/1.1 {status} ")), "{text}");
         assert!(text.contains(&format!("\"code\":\"{code}\"")), "{text}");
+        assert!(text.contains("\"instance\":\"/v1/health\""), "{text}");
     }
+    let chunk = format!(
+        "POST /preferences/theme HTTP/1.1\r\nHost: {address}\r\nTransfer-Encoding: chunked\r\n\r\n\
+         ffffffffffffffff\r\ntheme=dark"
+    );
+    let began = Instant::now();
+    assert!(answer(address, &chunk).await.starts_with("HTTP/1.1 400 "));
+    assert!(began.elapsed() < Duration::from_secs(5), "nobody waits for such a chunk");
 }
 
 fn mode(path: &Path) -> u32 {

@@ -1,6 +1,7 @@
 //! Decoding of a query's pairs.
 
 use domain::field_error::segment;
+use domain::text::{OutsideText, decode_form_component};
 use domain::trade::FieldError;
 
 use crate::Surface;
@@ -50,22 +51,6 @@ pub(super) fn decode_pairs(
     (pairs, errors)
 }
 
-/// Decodes a percent-encoded name or value. Returns `None` if it is malformed or contains NUL,
-/// which PostgreSQL cannot store.
-fn decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            // HTML forms encode spaces as plus signs.
-            b'+' => b' ',
-            b'%' => {
-                let digit = |byte: u8| char::from(byte).to_digit(16);
-                let (high, low) = (digit(rest.next()?)?, digit(rest.next()?)?);
-                u8::try_from(high * 16 + low).ok()?
-            }
-            byte => byte,
-        });
-    }
-    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+fn decode(encoded: &str) -> Option<String> {
+    decode_form_component(encoded).map(OutsideText::into_string)
 }

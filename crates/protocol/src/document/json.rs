@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_path_to_error::{Path, Segment};
 
-use super::{DocumentNode, DocumentValue};
+use super::{DocumentNode, DocumentValue, TOO_DEEP};
 use domain::field_error::segment;
 use domain::trade::FieldError;
 
@@ -22,7 +22,7 @@ fn invalid(pointer: String, error: &serde_json::Error) -> FieldError {
     if error.to_string().starts_with("recursion limit") {
         // The path to the depth limit is very long: report only its first member.
         let end = pointer.char_indices().skip(1).find(|(_, c)| *c == '/').map_or(pointer.len(), |(at, _)| at);
-        return FieldError::new(&pointer[..end], "must not have more than 127 levels of lists and objects");
+        return FieldError::new(&pointer[..end], TOO_DEEP);
     }
     let (line, column) = (error.line(), error.column());
     FieldError::new(
@@ -129,6 +129,6 @@ mod tests {
             assert_eq!(from_json(raw.as_bytes()), Err(FieldError::new(pointer, detail)), "{raw}");
         }
         let deep = from_json("[".repeat(10_000).as_bytes()).unwrap_err();
-        assert_eq!(deep.detail, "must not have more than 127 levels of lists and objects");
+        assert_eq!(deep.detail, TOO_DEEP);
     }
 }

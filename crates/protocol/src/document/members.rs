@@ -5,12 +5,11 @@ use std::str::FromStr;
 
 use super::{DocumentNode, DocumentValue};
 use domain::field_error::segment;
+use domain::text::OutsideText;
 use domain::trade::FieldError;
 
 /// The maximum number of listed faults. A summary states the number of further ones.
 const MAX_FAULTS: usize = 100;
-
-const NO_NUL: &str = "must not contain NUL characters";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentFault {
@@ -124,13 +123,13 @@ impl<'a> Members<'a> {
     pub fn text(&mut self, name: &'static str) -> Option<String> {
         let node = self.take(name)?;
         let line = node.line;
-        match node.into_text() {
-            Ok(text) if text.contains('\0') => {
+        match node.into_text().map(OutsideText::new) {
+            Ok(Ok(text)) => Some(text.into_string()),
+            Ok(Err(fault)) => {
                 self.faulty.insert(name);
-                self.faults.add(FieldError::new(self.at(name), NO_NUL), line);
+                self.faults.add(FieldError::new(self.at(name), fault.to_string()), line);
                 None
             }
-            Ok(text) => Some(text),
             Err(node) => self.wrong(name, &node, "must be a string"),
         }
     }
@@ -140,7 +139,7 @@ impl<'a> Members<'a> {
         let node = self.take(name)?;
         let line = node.line;
         // Unlike `text`, the fault does not show the value.
-        let text = node.into_text().ok().filter(|text| !text.contains('\0'));
+        let text = outside_text(node);
         if text.is_none() {
             self.faulty.insert(name);
             self.faults.add(FieldError::new(self.at(name), "must be a string"), line);
@@ -189,9 +188,7 @@ impl<'a> Members<'a> {
 
     /// Reads a list of strings.
     pub fn texts(&mut self, name: &'static str) -> Option<Vec<String>> {
-        self.list_of(name, "must be a string", |node| {
-            node.into_text().ok().filter(|text| !text.contains('\0'))
-        })
+        self.list_of(name, "must be a string", outside_text)
     }
 
     /// Reads a list of decimals.
@@ -256,11 +253,14 @@ impl<'a> Members<'a> {
         for (key, node) in members.given {
             let at = format!("{at}/{}", segment(&key));
             let (line, shown) = (node.line, node.shown());
-            match node.into_text() {
-                Ok(text) if !text.contains('\0') && !key.contains('\0') => drop(map.insert(key, text)),
-                Ok(_) => members.faults.add(FieldError::new(at, NO_NUL), line),
-                Err(_) => {
-                    members.faults.add(FieldError::new(at, format!("must be a string, got {shown}")), line);
+            let Ok(text) = node.into_text() else {
+                members.faults.add(FieldError::new(at, format!("must be a string, got {shown}")), line);
+                continue;
+            };
+            match (OutsideText::new(key), OutsideText::new(text)) {
+                (Ok(key), Ok(text)) => drop(map.insert(key.into_string(), text.into_string())),
+                (Err(fault), _) | (_, Err(fault)) => {
+                    members.faults.add(FieldError::new(at, fault.to_string()), line);
                 }
             }
         }
@@ -285,6 +285,11 @@ impl<'a> Members<'a> {
             self.faults.add(FieldError::new(at, detail), node.line);
         }
     }
+}
+
+fn outside_text(node: DocumentNode) -> Option<String> {
+    let text = node.into_text().ok()?;
+    OutsideText::new(text).ok().map(OutsideText::into_string)
 }
 
 const DECIMAL: &str = "must be a decimal, in quotes if it is a JSON number of more than 15 digits";

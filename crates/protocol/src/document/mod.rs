@@ -3,11 +3,19 @@
 
 mod json;
 mod members;
+mod yaml;
 
 pub use json::from_json;
 pub use members::{DocumentFault, DocumentFaults, Members};
+pub use yaml::from_yaml;
 
-use domain::text::shown;
+use domain::field_error::segment;
+use domain::text::{OutsideText, shown};
+use domain::trade::FieldError;
+
+/// The maximum number of lists and objects inside each other: what serde_json allows.
+const MAX_LEVELS: usize = 127;
+const TOO_DEEP: &str = "must not have more than 127 levels of lists and objects";
 
 /// A value of a document with its position.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +66,32 @@ impl DocumentNode {
             DocumentValue::Null => true,
             DocumentValue::Plain(text) => matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"),
             _ => false,
+        }
+    }
+
+    /// Checks that all texts in this value, names included, are [`OutsideText`]s.
+    ///
+    /// # Errors
+    /// The first other one.
+    pub fn check_texts(&self) -> Result<(), FieldError> {
+        let check =
+            |text: &str| OutsideText::check(text).map_err(|fault| FieldError::new("", fault.to_string()));
+        // The pointer is built from the inside out, so that it costs nothing without a fault.
+        let inside = |part: &str, FieldError { pointer, detail }: FieldError| {
+            FieldError::new(format!("/{}{pointer}", segment(part)), detail)
+        };
+        match &self.value {
+            DocumentValue::Text(text) | DocumentValue::Plain(text) => check(text),
+            DocumentValue::List(items) => items.iter().enumerate().try_for_each(|(index, node)| {
+                node.check_texts().map_err(|error| inside(&index.to_string(), error))
+            }),
+            DocumentValue::Object(members) => members.iter().try_for_each(|(name, node)| {
+                check(name).and_then(|()| node.check_texts()).map_err(|error| inside(name, error))
+            }),
+            DocumentValue::Null
+            | DocumentValue::Bool(_)
+            | DocumentValue::Integer(_)
+            | DocumentValue::Float(_) => Ok(()),
         }
     }
 
@@ -135,6 +169,14 @@ mod tests {
 
     fn decimal(json: &str) -> Option<String> {
         from_json(json.as_bytes()).unwrap().as_decimal()
+    }
+
+    #[test]
+    fn a_nul_is_found_with_its_place() {
+        let pointer = |json: &str| from_json(json.as_bytes()).unwrap().check_texts().map_err(|e| e.pointer);
+        assert_eq!(pointer(r#"{"a": ["b", {"c": "\\u0000"}], "d": null}"#), Ok(()));
+        assert_eq!(pointer(r#"{"a": ["b", {"c/d": "e\u0000"}]}"#), Err("/a/1/c~1d".to_owned()));
+        assert_eq!(pointer(r#"{"a\u0000": 1}"#), Err("/a\0".to_owned()));
     }
 
     #[test]

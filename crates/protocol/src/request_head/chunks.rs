@@ -6,6 +6,9 @@ use super::HeadFault;
 const MAX_EXTRA_BYTES: usize = 16 * 1024;
 /// The hexadecimal digits of a 64-bit size.
 const MAX_DIGITS: u8 = 16;
+/// The maximum size of a chunk. No route reads a body that long, so waiting for it would only end
+/// in a timeout.
+const MAX_CHUNK_BYTES: u64 = u32::MAX as u64;
 
 /// The state of the scanner within a body.
 #[derive(Debug, Default)]
@@ -68,6 +71,9 @@ impl Chunks {
             (Place::Size(digits), _) if byte.is_ascii_hexdigit() && digits < MAX_DIGITS => {
                 let digit = char::from(byte).to_digit(16).unwrap_or_default();
                 self.size = self.size << 4 | u64::from(digit);
+                if self.size > MAX_CHUNK_BYTES {
+                    return Err(HeadFault::Chunk);
+                }
                 Place::Size(digits + 1)
             }
             (Place::Size(1..) | Place::Extension, b'\r') => Place::SizeEnd,

@@ -2,6 +2,9 @@
 
 use super::{HeadFault, MAX_HEAD_BYTES};
 
+/// The maximum number of headers. The HTTP library reads no more.
+const MAX_HEADERS: usize = 100;
+
 /// The way in which the end of a body is determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
@@ -31,6 +34,18 @@ pub(super) fn find_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize
     Ok(None)
 }
 
+/// Returns the path at the start of a faulty head, if its request line is complete and readable.
+/// The query is left out.
+pub(super) fn readable_path(head: &[u8]) -> Option<&str> {
+    let end = head.iter().take(MAX_HEAD_BYTES).position(|byte| *byte == b'\n')?;
+    let line = std::str::from_utf8(head[..end].strip_suffix(b"\r")?).ok()?;
+    let mut parts = line.split(' ');
+    let (_, target, version) = (parts.next()?, parts.next()?, parts.next()?);
+    let path = target.split(['?', '#']).next()?;
+    let is_readable = path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic());
+    (is_readable && version.starts_with("HTTP/1.") && parts.next().is_none()).then_some(path)
+}
+
 /// The headers that determine the end of the request.
 #[derive(Default)]
 struct Seen {
@@ -51,7 +66,10 @@ pub(super) fn framing(head: &[u8]) -> Result<Framing, HeadFault> {
         _ => return Err(HeadFault::NotHttp1),
     };
     let mut seen = Seen::default();
-    for line in lines.take_while(|line| !line.is_empty()) {
+    for (before, line) in lines.take_while(|line| !line.is_empty()).enumerate() {
+        if before == MAX_HEADERS {
+            return Err(HeadFault::TooManyHeaders);
+        }
         seen.note(line)?;
     }
     if seen.hosts > 1 || (is_1_1 && seen.hosts == 0) {
@@ -71,7 +89,8 @@ impl Seen {
     fn note(&mut self, line: &[u8]) -> Result<(), HeadFault> {
         let colon = line.iter().position(|byte| *byte == b':').ok_or(HeadFault::Line)?;
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
-        if name.is_empty() || name.iter().any(|byte| !byte.is_ascii_graphic()) {
+        let is_control = |byte: &u8| byte.is_ascii_control() && *byte != b'\t';
+        if name.is_empty() || !name.iter().all(u8::is_ascii_graphic) || value.iter().any(is_control) {
             return Err(HeadFault::Line);
         }
         if name.eq_ignore_ascii_case(b"host") {

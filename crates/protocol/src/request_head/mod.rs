@@ -22,6 +22,8 @@ pub enum HeadFault {
     NotHttp1,
     /// The request line and headers are longer than [`MAX_HEAD_BYTES`].
     TooLong,
+    /// More than 100 headers.
+    TooManyHeaders,
     /// A line ends with a line feed without a carriage return.
     BareLineFeed,
     /// HTTP/1.1 without exactly one `Host`, or HTTP/1.0 with more than one.
@@ -31,9 +33,10 @@ pub enum HeadFault {
     /// A repeated or non-numeric `Content-Length`, or a `Transfer-Encoding` other than a single
     /// `chunked`.
     Length,
-    /// A header line that starts with whitespace, has no colon, or has whitespace in its name.
+    /// A header line that starts with whitespace, has no colon, has whitespace in its name, or has a
+    /// control character in its value.
     Line,
-    /// A malformed chunked body.
+    /// A malformed chunked body, or a chunk of 4 GiB or more.
     Chunk,
 }
 
@@ -41,6 +44,8 @@ pub enum HeadFault {
 pub struct RequestScanner {
     state: State,
     fault: Option<HeadFault>,
+    /// The path of the faulty head.
+    path: Option<String>,
 }
 
 #[derive(Debug)]
@@ -70,7 +75,12 @@ impl RequestScanner {
             match self.step(&bytes[released..]) {
                 Ok(0) => break,
                 Ok(count) => released += count,
-                Err(fault) => self.fault = Some(fault),
+                Err(fault) => {
+                    self.fault = Some(fault);
+                    if matches!(self.state, State::Head { .. }) {
+                        self.path = head::readable_path(&bytes[released..]).map(str::to_owned);
+                    }
+                }
             }
         }
         released
@@ -79,6 +89,11 @@ impl RequestScanner {
     /// Returns the fault that stopped the scanner.
     pub const fn fault(&self) -> Option<HeadFault> {
         self.fault
+    }
+
+    /// Returns the path of the faulty head, if there is one and it was readable.
+    pub fn faulty_path(&self) -> Option<&str> {
+        self.path.as_deref()
     }
 
     /// Returns how many of `bytes`, which must not be empty, belong to the current part; 0 if more
@@ -163,7 +178,7 @@ mod tests {
             "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n\nGET GET / HTTP/1.1\r\nHost: a\r\n\r\n",
         );
         whole(
-            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n5;x=y\r\n\n\nabc\r\n0A\r\n0123456789\r\n0\r\nx: y\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n5;x=y\r\n\n\nabc\r\n000000000000000A\r\n0123456789\r\n0\r\nx: y\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
         );
     }
 
@@ -218,6 +233,8 @@ mod tests {
             "\r\n",
             "g",
             "11111111111111111\r",
+            "100000000",
+            "ffffffffffffffff\r\n",
         ] {
             faulty(&format!("{chunked}{body}"), HeadFault::Chunk);
         }
@@ -225,7 +242,9 @@ mod tests {
 
     #[test]
     fn ambiguous_header_lines_are_rejected() {
-        for line in [" folded: x", "\tfolded: x", "Content-Length : 5", "no colon", ": x"] {
+        for line in
+            [" folded: x", "\tfolded: x", "Content-Length : 5", "no colon", ": x", "x: a\0b", "x: a\rb"]
+        {
             faulty(&format!("GET / HTTP/1.1\r\nHost: a\r\n{line}\r\n\r\n"), HeadFault::Line);
         }
     }
@@ -240,6 +259,41 @@ mod tests {
         for size in [1_000, 100_000] {
             assert_eq!(scanned(head(MAX_HEAD_BYTES + 1).as_bytes(), size), (0, Some(HeadFault::TooLong)));
         }
+    }
+
+    #[test]
+    fn a_head_has_at_most_100_headers() {
+        let head =
+            |headers: usize| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "x: y\r\n".repeat(headers - 1));
+        whole(&head(100));
+        faulty(&head(101), HeadFault::TooManyHeaders);
+    }
+
+    #[test]
+    fn a_faulty_head_has_its_path_if_the_request_line_is_readable() {
+        for (head, path) in [
+            ("GET /v1/trades?x=1 HTTP/1.1\r\n\r\n", Some("/v1/trades")),
+            ("GET / HTTP/1.1\r\nHost: a\r\n\r\nPOST /b HTTP/1.1\r\nHost: a\nx", Some("/b")),
+            ("GET /a HTTP/1.1\n", None),
+            ("GET /a b HTTP/1.1\r\n\r\n", None),
+            ("GET http://a/b HTTP/1.1\r\n\r\n", None),
+            ("GET /\u{e9} HTTP/1.1\r\n\r\n", None),
+            ("no such thing\r\n\r\n", None),
+        ] {
+            for size in [1, 7, 1_000] {
+                let (mut scanner, mut held) = (RequestScanner::default(), Vec::new());
+                for piece in head.as_bytes().chunks(size) {
+                    held.extend_from_slice(piece);
+                    held.drain(..scanner.advance(&held));
+                }
+                assert!(scanner.fault().is_some(), "{head:?}");
+                assert_eq!(scanner.faulty_path(), path, "{head:?} by {size}");
+            }
+        }
+        let long = format!("GET /long HTTP/1.1\r\nHost: a\r\nx: {}", "x".repeat(MAX_HEAD_BYTES));
+        let mut scanner = RequestScanner::default();
+        assert_eq!(scanner.advance(long.as_bytes()), 0);
+        assert_eq!(scanner.faulty_path(), Some("/long"));
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl SqlValue<'_> {
     /// Rejects U+0000 on both engines. Only SQLite could store it.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         match self {
-            Self::Text(text) if text.contains('\0') => Err(StoreError::driver("a bound text holds U+0000")),
+            Self::Text(text) if text.contains('\0') => Err(StoreError::Nul),
             _ => Ok(()),
         }
     }

@@ -1,12 +1,17 @@
 //! The bodies of requests: the fields of forms, and the JSON of the site's own scripts. The bytes in
 //! JSON are base64url without padding.
 
+use app::AppError;
 use axum::extract::{FromRequest, Request};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use http_kit::{Problem, read_body};
+use domain::field_error::segment;
+use domain::text::{OutsideText, decode_form_component};
+use http_kit::{Problem, check_texts, read_body};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+
+const NOT_TEXT: &str = "must be percent-encoded UTF-8 without NUL characters";
 
 /// The fields of a form, in the order in which the browser sent them.
 #[derive(Debug)]
@@ -14,8 +19,22 @@ pub struct FormFields(Vec<(String, String)>);
 
 impl FormFields {
     /// Reads the fields of an encoded form.
-    pub fn of(encoded: &[u8]) -> Self {
-        Self(form_urlencoded::parse(encoded).into_owned().collect())
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED` at the field whose value is no [`OutsideText`]. Browsers send no such
+    /// form.
+    pub fn read(encoded: &[u8]) -> Result<Self, AppError> {
+        let encoded = std::str::from_utf8(encoded)
+            .map_err(|_| AppError::field("", "must be a percent-encoded form"))?;
+        let pairs = encoded.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let text = |encoded| decode_form_component(encoded).map(OutsideText::into_string);
+            let name = text(name).ok_or_else(|| AppError::field("", NOT_TEXT))?;
+            let value = text(value);
+            let value = value.ok_or_else(|| AppError::field(&format!("/{}", segment(&name)), NOT_TEXT))?;
+            Ok((name, value))
+        });
+        pairs.collect::<Result<_, AppError>>().map(Self)
     }
 
     /// Returns the value of a field, or an empty text if it is missing. If it was sent more than once,
@@ -34,7 +53,7 @@ impl<S: Sync> FromRequest<S> for FormFields {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        Ok(Self::of(&read_body(request).await?))
+        Ok(Self::read(&read_body(request).await?)?)
     }
 }
 
@@ -47,9 +66,10 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for ScriptBody<T> {
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         let raw = read_body(request).await?;
-        let malformed = |error: serde_json::Error| {
-            app::AppError::field("", "must be the documented JSON").caused_by(error)
-        };
+        // Derived types don't look for NUL in their texts.
+        check_texts(&raw)?;
+        let malformed =
+            |error: serde_json::Error| AppError::field("", "must be the documented JSON").caused_by(error);
         Ok(Self(serde_json::from_slice(&raw).map_err(malformed)?))
     }
 }

@@ -2,7 +2,6 @@
 
 use app::people;
 use askama::Template;
-use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::header::{LOCATION, REFERER, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -94,9 +93,8 @@ pub async fn set_public_name(
 }
 
 /// `POST /preferences/theme`: stores the theme in a cookie, and returns to the page.
-pub async fn set_theme(headers: HeaderMap, body: Bytes) -> Result<Response, Problem> {
-    let word = std::str::from_utf8(&body).ok().and_then(|form| form.strip_prefix("theme="));
-    let theme = Theme::WORDS.iter().find(|(known, _)| Some(*known) == word);
+pub async fn set_theme(headers: HeaderMap, form: FormFields) -> Result<Response, Problem> {
+    let theme = Theme::WORDS.iter().find(|(known, _)| *known == form.get("theme"));
     let (word, _) = theme.ok_or_else(|| Problem::new(ErrorCode::ValidationFailed))?;
     let headers = [(SET_COOKIE, cookie_line("theme", word)?), (LOCATION, back(&headers))];
     Ok((StatusCode::SEE_OTHER, headers).into_response())

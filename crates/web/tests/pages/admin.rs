@@ -391,6 +391,10 @@ async fn an_admin_imports_a_catalog_and_edits_a_thread() {
     let mut browser = admin(&app).await;
     let wrong = browser.submit("/admin/catalog/plan", &[("text", "threads: [{}]"), ("format", "yaml")]).await;
     assert!(wrong.text.contains("cannot be imported") && wrong.text.contains("/threads/0/title"), "{wrong}");
+    // 20 kB that would take a gigabyte if each alias were a copy.
+    let bomb = format!("a: &a {}\nb: [{}]\n", "x".repeat(12_000), ["*a"; 2_500].join(","));
+    let refused = browser.submit("/admin/catalog/plan", &[("text", &bomb), ("format", "yaml")]).await;
+    assert!(refused.text.contains("must not copy more than 8 MiB"), "{refused}");
     let plan = browser.submit("/admin/catalog/plan", &[("text", CATALOG), ("format", "yaml")]).await;
     assert!(plan.text.contains("<b>create</b>") && plan.text.contains("Review the import"), "{plan}");
     let done = browser.run(&[("act", "import"), ("text", CATALOG), ("format", "yaml")]).await;

@@ -11,6 +11,7 @@ mod counters;
 mod developers;
 mod docs;
 mod embeds;
+mod inputs;
 mod law;
 mod owners;
 mod people;

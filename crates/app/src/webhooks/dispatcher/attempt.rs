@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use store::webhooks::{Attempt, AttemptResult, Job};
 
 use crate::webhooks::secret;
-use crate::webhooks::sender::WebhookSender;
+use crate::webhooks::sender::{Endpoint, WebhookSender};
 use crate::{AppError, Ctx};
 
 /// The failure code of an event whose key has no URL any more.
@@ -40,7 +40,7 @@ pub(super) async fn make(
     let Some(url) = &job.url else { return nowhere(job, breaker, at) };
     let (outcome, answer_head) = match headers(ctx, key_id, job, at) {
         Ok(headers) => {
-            let posted = sender.post(url, headers, Bytes::from(job.body.clone())).await;
+            let posted = sender.post(Endpoint { key_id, url }, headers, Bytes::from(job.body.clone())).await;
             (posted.outcome.at(ctx.now()), posted.answer_head)
         }
         Err(error) => {

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::outcome::{NetworkFault, PostOutcome};
+use super::unasked::WriteCheck;
 
 /// The read buffer's size, which also limits the response head.
 const MAX_BUFFER_BYTES: usize = 32 * 1_024;
@@ -22,12 +23,17 @@ const SETTLING: Duration = Duration::from_millis(100);
 /// A connection that is closed on drop.
 pub(super) struct TargetConnection {
     requests: SendRequest<Full<Bytes>>,
+    check: WriteCheck,
+    /// The connection has carried a request before.
+    is_reused: bool,
     _io: AbortOnDropHandle<()>,
 }
 
 impl TargetConnection {
+    /// Opens a connection over `stream`, whose writes `check` can refuse.
     pub async fn over(
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        check: WriteCheck,
     ) -> Result<Self, PostOutcome> {
         let mut builder = Builder::new();
         builder.max_buf_size(MAX_BUFFER_BYTES).max_header_size(MAX_BUFFER_BYTES);
@@ -37,7 +43,7 @@ impl TargetConnection {
                 tracing::debug!(%error, "a connection to a webhook target ended");
             }
         });
-        Ok(Self { requests, _io: AbortOnDropHandle::new(io) })
+        Ok(Self { requests, check, is_reused: false, _io: AbortOnDropHandle::new(io) })
     }
 
     /// Sends a request.
@@ -45,9 +51,19 @@ impl TargetConnection {
     /// If nothing of it was written, the error returns the request for another connection. In all
     /// other cases the receiver may have seen it.
     pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, SendFailure> {
-        self.requests.try_send_request(request).await.map_err(|mut error| match error.take_message() {
-            Some(request) => SendFailure::Unsent(Box::new(request)),
-            None => SendFailure::Cut(error.into_error()),
+        // A new connection isn't checked: over TLS, the receiver's session tickets may be waiting,
+        // and nobody else has used it.
+        let copy = self.is_reused.then(|| request.clone());
+        if self.is_reused {
+            self.check.request();
+        }
+        self.is_reused = true;
+        self.requests.try_send_request(request).await.map_err(|mut error| {
+            let refused = copy.filter(|_| self.check.has_refused());
+            match error.take_message().or(refused) {
+                Some(request) => SendFailure::Unsent(Box::new(request)),
+                None => SendFailure::Cut(error.into_error()),
+            }
         })
     }
 

@@ -17,6 +17,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use super::connection::TargetConnection;
 use super::outcome::{NetworkFault, PostOutcome};
 use super::resolver::Resolver;
+use super::unasked::CheckedStream;
 
 /// The maximum number of addresses to try.
 const MAX_TRIED: usize = 6;
@@ -32,9 +33,10 @@ pub(super) struct Dialer {
 impl Dialer {
     pub async fn dial(&self, target: &Target) -> Result<TargetConnection, PostOutcome> {
         let addresses = self.allowed_addresses(target.host()).await?;
-        let stream = connect(&addresses, target.port()).await?;
+        let stream = CheckedStream::new(connect(&addresses, target.port()).await?);
+        let check = stream.check();
         if !target.is_https() {
-            return TargetConnection::over(stream).await;
+            return TargetConnection::over(stream, check).await;
         }
         let name = match target.host() {
             TargetHost::Address(ip) => ServerName::from(*ip),
@@ -42,7 +44,7 @@ impl Dialer {
         };
         let stream =
             TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream).await.map_err(tls_fault)?;
-        TargetConnection::over(stream).await
+        TargetConnection::over(stream, check).await
     }
 
     /// Resolves the host. One forbidden address rejects all: a name that points to public and

@@ -6,8 +6,14 @@
 //! not used, and bodies are not decompressed. Connections are only made to addresses that the
 //! policy allows, so reused connections also lead to such addresses.
 //!
+//! A connection belongs to one [`Endpoint`] and never carries another one's deliveries. HTTP/1.1
+//! matches responses to requests only by their order, so whoever answers on a shared connection
+//! would decide about the next delivery, whoever its user is. For the same reason a request is
+//! never written while unread bytes are waiting: a receiver that responds twice to one delivery
+//! would otherwise answer the next one.
+//!
 //! A receiver may close an idle connection just when it is reused. If nothing of the request was
-//! written by then, the request goes over a new connection. Otherwise the receiver may have seen
+//! written by then, or if unread bytes were waiting, the request goes over a new connection. Otherwise the receiver may have seen
 //! it, so the attempt fails and is retried later. That way one event is never sent twice at the
 //! same time.
 
@@ -17,11 +23,13 @@ mod dial;
 mod outcome;
 mod pool;
 mod resolver;
+mod unasked;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use domain::ids::KeyId;
 use domain::webhook::target::{Target, TargetPolicy};
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
@@ -43,7 +51,15 @@ use pool::Pool;
 /// The total time limit of an attempt.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Posts to targets over pooled connections. One sender per process is enough.
+/// The receiver of one key's events. It doesn't implement `Debug`, because the URL may contain
+/// secrets of the receiver.
+#[derive(Clone, Copy)]
+pub struct Endpoint<'a> {
+    pub key_id: KeyId,
+    pub url: &'a str,
+}
+
+/// Posts to endpoints over pooled connections. One sender per process is enough.
 pub struct WebhookSender {
     dialer: Dialer,
     pool: Arc<Pool>,
@@ -76,17 +92,17 @@ impl WebhookSender {
 
     /// Posts the body with these headers, and adds `Host` and `Content-Length`. The URL is checked
     /// again, because the policy may have changed since it was set.
-    pub async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Attempt {
-        let Ok(target) = Target::parse(url, &self.dialer.policy) else {
+    pub async fn post(&self, endpoint: Endpoint<'_>, headers: HeaderMap, body: Bytes) -> Attempt {
+        let Ok(target) = Target::parse(endpoint.url, &self.dialer.policy) else {
             return Attempt { outcome: PostOutcome::TargetRefused, duration_ms: 0, answer_head: None };
         };
         let began_at = Instant::now();
-        let exchange = timeout_at(began_at + DEADLINE, self.exchange(&target, headers, body)).await;
+        let exchange = timeout_at(began_at + DEADLINE, self.exchange(endpoint, &target, headers, body)).await;
         let duration_ms = i64::try_from(began_at.elapsed().as_millis()).unwrap_or(i64::MAX);
         let (outcome, answer_head) = match exchange {
             Ok(Ok((connection, answer))) => {
                 if answer.is_whole {
-                    self.keep(&target, connection).await;
+                    self.keep(endpoint, &target, connection).await;
                 }
                 (
                     PostOutcome::Answered { status: answer.status, retry_after: answer.retry_after },
@@ -101,27 +117,29 @@ impl WebhookSender {
 
     async fn exchange(
         &self,
+        endpoint: Endpoint<'_>,
         target: &Target,
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<(TargetConnection, ReceiverResponse), PostOutcome> {
         let request = request(target, headers, body)?;
-        let (connection, response) = self.send(target, request).await?;
+        let (connection, response) = self.send(endpoint, target, request).await?;
         Ok((connection, answer::read(response).await))
     }
 
-    async fn keep(&self, target: &Target, connection: TargetConnection) {
+    async fn keep(&self, endpoint: Endpoint<'_>, target: &Target, connection: TargetConnection) {
         if let Some(connection) = connection.settled().await {
-            self.pool.put(target.origin(), connection);
+            self.pool.put(target.origin(), endpoint, connection);
         }
     }
 
     async fn send(
         &self,
+        endpoint: Endpoint<'_>,
         target: &Target,
         mut request: Request<Full<Bytes>>,
     ) -> Result<(TargetConnection, Response<Incoming>), PostOutcome> {
-        while let Some(mut connection) = self.pool.take(target.origin()) {
+        while let Some(mut connection) = self.pool.take(target.origin(), endpoint) {
             if connection.is_closed() {
                 continue;
             }

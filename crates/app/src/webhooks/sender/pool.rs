@@ -1,5 +1,4 @@
-//! Idle connections for further deliveries to the same scheme, host and port, shared by all
-//! endpoints.
+//! Idle connections for further deliveries to the same endpoint.
 //!
 //! The pool is limited per origin, in total, and in time. The oldest connection is dropped when it
 //! is full, so that an origin with many endpoints cannot displace the others permanently.
@@ -8,13 +7,16 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use domain::ids::KeyId;
 use parking_lot::Mutex;
 use tokio::time::{Instant, interval};
 
+use super::Endpoint;
 use super::connection::TargetConnection;
 
-/// The maximum number of idle connections per origin.
-const MAX_PER_ORIGIN: usize = 32;
+/// The maximum number of idle connections per origin. A hosted receiver has many users' endpoints,
+/// each with its own connection.
+const MAX_PER_ORIGIN: usize = 128;
 /// The maximum number of idle connections in total. With TLS one takes about 50 KiB, so 25 MiB.
 const MAX_KEPT: usize = 512;
 /// The time after which an idle connection is closed.
@@ -35,28 +37,47 @@ impl<C> Default for Pool<C> {
 
 /// Connections are sorted oldest first. Origins without a connection are removed.
 struct Kept<C> {
-    by_origin: HashMap<String, VecDeque<(Instant, C)>>,
+    by_origin: HashMap<String, VecDeque<Idle<C>>>,
     count: usize,
     swept: bool,
 }
 
+/// An idle connection of one endpoint.
+struct Idle<C> {
+    since: Instant,
+    key_id: KeyId,
+    /// The whole URL: a key with another path is another receiver.
+    url: String,
+    connection: C,
+}
+
+impl<C> Idle<C> {
+    fn belongs_to(&self, endpoint: Endpoint<'_>) -> bool {
+        self.key_id == endpoint.key_id && self.url == endpoint.url
+    }
+
+    fn is_expired(&self) -> bool {
+        self.since.elapsed() >= MAX_IDLE
+    }
+}
+
 impl<C: Send + 'static> Pool<C> {
-    /// Takes the newest idle connection of the origin.
-    pub fn take(&self, origin: &str) -> Option<C> {
+    /// Takes the endpoint's newest idle connection to the origin.
+    pub fn take(&self, origin: &str, endpoint: Endpoint<'_>) -> Option<C> {
         let mut kept = self.kept.lock();
         let of_origin = kept.by_origin.get_mut(origin)?;
         // The newest: it is the least likely to have been closed by the receiver.
-        let youngest = of_origin.pop_back();
+        let newest = of_origin.iter().rposition(|idle| idle.belongs_to(endpoint))?;
+        let idle = of_origin.remove(newest)?;
         if of_origin.is_empty() {
             kept.by_origin.remove(origin);
         }
-        let (since, connection) = youngest?;
         kept.count -= 1;
-        (since.elapsed() < MAX_IDLE).then_some(connection)
+        (!idle.is_expired()).then_some(idle.connection)
     }
 
-    /// Adds an idle connection.
-    pub fn put(self: &Arc<Self>, origin: &str, connection: C) {
+    /// Adds an idle connection of the endpoint.
+    pub fn put(self: &Arc<Self>, origin: &str, endpoint: Endpoint<'_>, connection: C) {
         let mut kept = self.kept.lock();
         if kept.by_origin.get(origin).is_some_and(|of_origin| of_origin.len() >= MAX_PER_ORIGIN) {
             kept.drop_oldest(Some(origin));
@@ -64,7 +85,8 @@ impl<C: Send + 'static> Pool<C> {
             kept.drop_oldest(None);
         }
         kept.count += 1;
-        let idle = (Instant::now(), connection);
+        let Endpoint { key_id, url } = endpoint;
+        let idle = Idle { since: Instant::now(), key_id, url: url.to_owned(), connection };
         match kept.by_origin.get_mut(origin) {
             Some(of_origin) => of_origin.push_back(idle),
             None => drop(kept.by_origin.insert(origin.to_owned(), VecDeque::from([idle]))),
@@ -79,7 +101,7 @@ impl<C: Send + 'static> Pool<C> {
     fn drop_expired(&self) -> bool {
         let mut kept = self.kept.lock();
         kept.by_origin.retain(|_, of_origin| {
-            of_origin.retain(|(since, _)| since.elapsed() < MAX_IDLE);
+            of_origin.retain(|idle| !idle.is_expired());
             !of_origin.is_empty()
         });
         kept.count = kept.by_origin.values().map(VecDeque::len).sum();
@@ -91,7 +113,7 @@ impl<C: Send + 'static> Pool<C> {
 impl<C> Kept<C> {
     /// Drops the oldest connection of the origin, or of all origins.
     fn drop_oldest(&mut self, origin: Option<&str>) {
-        let oldest_of = |of_origin: &VecDeque<(Instant, C)>| of_origin.front().map(|(since, _)| *since);
+        let oldest_of = |of_origin: &VecDeque<Idle<C>>| of_origin.front().map(|idle| idle.since);
         let oldest = match origin {
             Some(origin) => Some(origin.to_owned()),
             None => {
@@ -134,49 +156,54 @@ mod tests {
         (Arc::default(), Open::default())
     }
 
+    /// The endpoint of the user with this number.
+    fn of(user: u128) -> Endpoint<'static> {
+        Endpoint { key_id: KeyId(uuid::Uuid::from_u128(user)), url: "https://hooks.example.com/" }
+    }
+
     fn open(all: &Open) -> usize {
         Arc::strong_count(all) - 1
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_origin_keeps_at_most_32_connections() {
+    async fn an_origin_keeps_at_most_128_connections() {
         let (pool, all) = pool();
-        for _ in 0..100 {
-            pool.put("a", Arc::clone(&all));
+        for _ in 0..200 {
+            pool.put("a", of(1), Arc::clone(&all));
         }
-        assert_eq!(open(&all), 32);
-        assert!((0..32).all(|_| pool.take("a").is_some()));
-        assert!(pool.take("a").is_none());
+        assert_eq!(open(&all), 128);
+        assert!((0..128).all(|_| pool.take("a", of(1)).is_some()));
+        assert!(pool.take("a", of(1)).is_none());
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_oldest_of_512_idle_connections_is_closed_first() {
         let (pool, all) = pool();
         for number in 0..600 {
-            pool.put(&number.to_string(), Arc::clone(&all));
+            pool.put(&number.to_string(), of(1), Arc::clone(&all));
             tokio::time::advance(Duration::from_millis(1)).await;
         }
         assert_eq!(open(&all), 512);
-        assert!(pool.take("87").is_none());
-        assert!(pool.take("88").is_some());
-        assert!(pool.take("599").is_some());
+        assert!(pool.take("87", of(1)).is_none());
+        assert!(pool.take("88", of(1)).is_some());
+        assert!(pool.take("599", of(1)).is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_idle_connection_is_closed_within_30_seconds() {
         let (pool, all) = pool();
-        pool.put("a", Arc::clone(&all));
+        pool.put("a", of(1), Arc::clone(&all));
         tokio::time::advance(Duration::from_millis(29_999)).await;
-        pool.put("a", pool.take("a").unwrap());
+        pool.put("a", of(1), pool.take("a", of(1)).unwrap());
         tokio::time::advance(Duration::from_millis(30_000)).await;
-        assert!(pool.take("a").is_none());
+        assert!(pool.take("a", of(1)).is_none());
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_unused_connection_is_closed_too() {
         let (pool, all) = pool();
         for _ in 0..2 {
-            pool.put("a", Arc::clone(&all));
+            pool.put("a", of(1), Arc::clone(&all));
             assert_eq!(open(&all), 1);
             tokio::time::timeout(Duration::from_secs(36), std::future::pending::<()>()).await.unwrap_err();
             assert_eq!(open(&all), 0);
@@ -187,11 +214,21 @@ mod tests {
     async fn the_newest_connection_of_an_origin_is_used_first() {
         let pool = Arc::<Pool<i32>>::default();
         for (origin, number) in [("a", 1), ("a", 2), ("b", 3)] {
-            pool.put(origin, number);
+            pool.put(origin, of(1), number);
         }
         assert_eq!(
-            [pool.take("a"), pool.take("a"), pool.take("a"), pool.take("b")],
+            [pool.take("a", of(1)), pool.take("a", of(1)), pool.take("a", of(1)), pool.take("b", of(1))],
             [Some(2), Some(1), None, Some(3)]
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_used_only_for_its_own_endpoint() {
+        let pool = Arc::<Pool<i32>>::default();
+        let elsewhere = Endpoint { url: "https://hooks.example.com/b", ..of(1) };
+        pool.put("a", of(1), 1);
+        assert_eq!((pool.take("a", of(2)), pool.take("a", elsewhere)), (None, None));
+        pool.put("a", of(2), 2);
+        assert_eq!((pool.take("a", of(1)), pool.take("a", of(2))), (Some(1), Some(2)));
     }
 }

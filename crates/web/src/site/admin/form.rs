@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     fn fields(text: &str) -> FormFields {
-        FormFields::of(text.as_bytes())
+        FormFields::read(text.as_bytes()).unwrap()
     }
 
     #[test]
