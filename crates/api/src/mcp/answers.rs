@@ -164,8 +164,10 @@ pub struct PositionSummary {
 }
 
 impl PositionSummary {
-    pub fn is_held(&self) -> bool {
-        !self.tokens.is_zero()
+    /// Reports whether the position can still be sold or paid.
+    pub fn is_open(&self) -> bool {
+        let is_settled = matches!(self.market_status.as_str(), "RESOLVED" | "CANCELLED");
+        if is_settled { !self.value.is_zero() } else { self.tokens.is_tradeable() }
     }
 }
 

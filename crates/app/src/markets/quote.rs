@@ -61,11 +61,11 @@ pub async fn quote(
         let outcomes = outcomes.collect();
         return Ok(Quote { market, outcomes, outcome_index, action, fill, block });
     }
+    // A sale may close the asker's position, and then it has no minimum.
     if action.side == Side::Buy {
-        minimum::check_trade(ctx, Usdc::from_atomic(u64::try_from(action.amount).unwrap_or(u64::MAX)))?;
+        minimum::check_buy(ctx, Usdc::from_atomic(u64::try_from(action.amount).unwrap_or(u64::MAX)))?;
     }
     let (fill, block) = quote_now(ctx, number, outcome_index, side, action.amount).await?;
-    minimum::check_trade(ctx, Usdc::from_atomic(fill.usdc_atomic))?;
     Ok(Quote { market, outcomes, outcome_index, action, fill, block })
 }
 
@@ -81,7 +81,9 @@ pub async fn quote_usdc(
     let (market, outcomes) = Arc::unwrap_or_clone(rows);
     check_open(ctx, &market)?;
     let outcome_index = outcome_of(outcomes.len(), outcome_index)?;
-    minimum::check_trade(ctx, usdc)?;
+    if side == Side::Buy {
+        minimum::check_buy(ctx, usdc)?;
+    }
     let on_chain = match side {
         Side::Buy => IntentSide::BuyForUsdc,
         Side::Sell => IntentSide::SellForUsdc,
