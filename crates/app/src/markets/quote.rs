@@ -5,7 +5,7 @@ use std::sync::Arc;
 use alloy_primitives::U256;
 use chain::{Block, ChainError, Fill, IntentSide, Revert};
 use domain::market::MarketStatus;
-use domain::trade::Side;
+use domain::trade::{Side, TradeWarning};
 use domain::{ErrorCode, Usdc, Wad};
 use store::markets::{Market, Outcome};
 
@@ -32,6 +32,13 @@ pub struct Quote {
     pub fill: Fill,
     /// The requested block, or the newest block at the time of the call.
     pub block: Block,
+}
+
+impl Quote {
+    pub fn warnings(&self) -> Vec<TradeWarning> {
+        let (usdc, tokens) = (Usdc::from_atomic(self.fill.usdc_atomic), Wad(self.fill.tokens_wad));
+        TradeWarning::list(self.action.side, usdc, tokens)
+    }
 }
 
 /// Quotes a trade by a contract call, either now or in the state after the given block. The market

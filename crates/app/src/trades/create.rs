@@ -12,7 +12,7 @@ use chain::{AccountState, ChainError, Fill, IntentSide};
 use domain::ids::{CorrelationId, TradeId};
 use domain::market::MarketStatus;
 use domain::sandbox::Scenario;
-use domain::trade::{AmountType, Draft, Side, State, TradeRequest};
+use domain::trade::{AmountType, Draft, Side, State, TradeRequest, TradeWarning};
 use domain::{ErrorCode, Usdc, Wad, limits};
 use futures::future::{Either, pending, select};
 use store::markets::Market;
@@ -74,6 +74,13 @@ pub struct DryRun {
     /// The amounts that the trade would move at the current price.
     pub quote: Fill,
     pub is_held: bool,
+}
+
+impl DryRun {
+    pub fn warnings(&self) -> Vec<TradeWarning> {
+        let (usdc, tokens) = (Usdc::from_atomic(self.quote.usdc_atomic), Wad(self.quote.tokens_wad));
+        TradeWarning::list(self.request.side, usdc, tokens)
+    }
 }
 
 /// Validates a request and creates its trade, unless the request is a replay or a dry run.

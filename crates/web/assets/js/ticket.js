@@ -268,6 +268,7 @@ class View {
     for (const element of this.form.querySelectorAll("[data-quote]")) {
       element.textContent = texts[element.dataset.quote] ?? "–";
     }
+    this.part("warning").textContent = quote?.warnings.map(({ message }) => message).join(" ") ?? "";
     const submit = this.part("submit");
     submit.disabled = !quote;
     submit.textContent = submit.dataset.label;

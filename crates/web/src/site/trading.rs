@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use domain::ids::{MarketId, TradeId};
 use domain::page::Page;
-use domain::trade::{Draft, Side, State as TradeState, Status};
+use domain::trade::{Draft, Side, State as TradeState, Status, TradeWarning};
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 use http_kit::{PathId, Problem, Shared};
 use presentation::market_face::Shown;
@@ -60,6 +60,7 @@ struct QuoteRecord {
     payout_usdc_atomic: Usdc,
     /// The loss of a buy if it does not.
     loss_usdc_atomic: Usdc,
+    warnings: Vec<TradeWarning>,
 }
 
 impl QuoteRecord {
@@ -85,6 +86,7 @@ impl QuoteRecord {
             // A token pays one USDC.
             payout_usdc_atomic: super::market::value_at(tokens, 1_000_000),
             loss_usdc_atomic: if is_buy { usdc } else { Usdc::ZERO },
+            warnings: quote.warnings(),
         }
     }
 }
