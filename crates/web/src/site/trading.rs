@@ -25,6 +25,7 @@ use super::acts::ActForm;
 use super::confirmation::ConfirmPart;
 use super::country::Country;
 use super::form_body::ScriptBody;
+use super::outcomes::offered;
 use super::own_trade::get;
 use super::session::Member;
 use super::shell::{Reader, Section, Shell, answer, render};
@@ -362,6 +363,10 @@ pub struct TicketPart {
     /// The operator refuses buying from the person's country.
     pub is_sell_only: bool,
     pub outcomes: Vec<TicketOutcome>,
+    /// The market has more outcomes than the ticket offers.
+    pub has_more: bool,
+    /// The open positions of the person in this market: outcomes and tokens.
+    positions: Vec<(u8, Wad)>,
     pub form: ActForm,
 }
 
@@ -369,6 +374,8 @@ pub struct TicketPart {
 #[derive(Debug)]
 pub struct TicketOutcome {
     pub shown: Shown,
+    /// The ticket starts with it.
+    pub is_chosen: bool,
     /// Tokens held, with all decimals.
     pub held: String,
 }
@@ -378,16 +385,17 @@ impl TicketPart {
         app: &Shared,
         person: &Person,
         id: MarketId,
-        outcomes: &[Shown],
+        (outcomes, chosen): (&[Shown], Option<u8>),
         reader: &Reader,
     ) -> Result<Self, Problem> {
         let caller = person.caller()?;
         let owned = summary(&app.ctx, &caller).await?;
-        let held = |index: u8| {
-            let of =
-                owned.positions.iter().find(|it| it.held.market_id == id && it.held.outcome_index == index);
-            of.map_or(Wad::ZERO, |position| position.position().tokens)
-        };
+        let positions = owned.positions.iter().filter(|it| it.held.market_id == id && it.is_open());
+        let positions: Vec<_> = positions.map(|it| (it.held.outcome_index, it.position().tokens)).collect();
+        let tokens = |index: u8| positions.iter().find(|(outcome, _)| *outcome == index).map(|(_, it)| *it);
+        let offered = offered(outcomes, chosen, |index| tokens(index).is_some());
+        let is_offered = |index: &u8| offered.iter().any(|shown| shown.index == *index);
+        let chosen = chosen.filter(is_offered).or_else(|| offered.first().map(|shown| shown.index));
         let cash = owned.cash().saturating_sub(owned.account.reserved);
         Ok(Self {
             is_paused: caller.key.paused_at.is_some(),
@@ -399,14 +407,23 @@ impl TicketPart {
             slippage_bps: reader.slippage_bps,
             slippage: slippage_word(reader.slippage_bps),
             is_sell_only: reader.country.is_refused,
-            outcomes: outcomes
-                .iter()
+            has_more: offered.len() < outcomes.len(),
+            outcomes: offered
+                .into_iter()
                 .map(|shown| TicketOutcome {
-                    shown: shown.clone(),
-                    held: numbers::decimal(&held(shown.index).0, 18),
+                    is_chosen: chosen == Some(shown.index),
+                    held: numbers::decimal(&tokens(shown.index).unwrap_or_default().0, 18),
+                    shown,
                 })
                 .collect(),
+            positions,
             form: ActForm::new(app, owned.account.address)?,
         })
+    }
+
+    /// Returns the tokens that the person holds of an outcome, if any.
+    pub fn held(&self, index: u8) -> Option<String> {
+        let held = self.positions.iter().find(|(outcome, _)| *outcome == index);
+        held.map(|(_, tokens)| amounts::tokens(*tokens))
     }
 }

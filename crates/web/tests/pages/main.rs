@@ -12,6 +12,7 @@ mod developers;
 mod docs;
 mod embeds;
 mod law;
+mod outcomes;
 mod owners;
 mod people;
 mod settings;
