@@ -374,6 +374,9 @@ pub struct Quote {
     pub price_after: Decimal,
     /// The change of the price, relative to the price before.
     pub price_impact: Option<Decimal>,
+    /// What to know before the trade, such as that it cannot gain. Earlier releases send none.
+    #[serde(default)]
+    pub warnings: Vec<TradeWarning>,
     /// The state of the market maker before the trade.
     pub pool: Pool,
     /// The state of the market maker after the trade.
@@ -486,6 +489,16 @@ impl Trade {
     }
 }
 
+/// Something to know before a trade, which is accepted all the same.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TradeWarning {
+    /// The kind, such as `cannot_gain`.
+    pub code: String,
+    /// An explanation for people, with the figures.
+    pub message: String,
+}
+
 /// The amounts that the trade of a dry run would move.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -524,6 +537,9 @@ pub struct DryRun {
     pub requires_confirmation: bool,
     /// The amounts that would move.
     pub quote: DryRunQuote,
+    /// What to know before the trade, such as that it cannot gain. Earlier releases send none.
+    #[serde(default)]
+    pub warnings: Vec<TradeWarning>,
 }
 
 /// A step of a trade.

@@ -50,9 +50,9 @@ pub struct Config {
     pub idempotency_ms: i64,
     /// Settings of automatic redemption.
     pub redemptions: Redemptions,
-    /// The minimum USDC of a trade.
+    /// The minimum USDC of a buy, and of a sale that leaves tokens.
     pub min_trade: Usdc,
-    /// The minimum USDC of a claim.
+    /// The minimum USDC that the service pays without a claim, if payment is automatic.
     pub min_claim: Usdc,
     /// The slippage of trades without a price bound, in basis points.
     pub default_slippage_bps: u16,

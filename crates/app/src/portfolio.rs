@@ -23,10 +23,7 @@ use store::users::Account;
 
 use crate::accounts::account_of;
 use crate::caller::Caller;
-use crate::{AppError, Ctx};
-
-/// WAD units in one atomic unit of USDC.
-const WAD_PER_ATOMIC: u64 = 1_000_000_000_000;
+use crate::{AppError, Ctx, minimum};
 
 /// A position with its market and current value.
 #[derive(Debug, Clone)]
@@ -42,13 +39,18 @@ pub struct ValuedPosition {
     pub value: Usdc,
     /// The amount that the contract would pay for it now.
     pub claimable: Usdc,
-    /// A claim would be accepted: it pays something, and at least the minimum.
+    /// A claim would be accepted: it pays something, and the service does not pay it by itself.
     pub is_claimable: bool,
 }
 
 impl ValuedPosition {
     pub const fn position(&self) -> &Position {
         &self.held.position
+    }
+
+    /// Reports whether the position can still be sold or paid.
+    pub fn is_open(&self) -> bool {
+        self.position().is_open(is_settled(&self.market).then_some(self.price))
     }
 
     /// The profit at the current price.
@@ -127,7 +129,7 @@ async fn valued(
         let index = usize::from(held.outcome_index);
         let price = prices.get(&market.id).and_then(|prices| prices.get(index)).copied().unwrap_or_default();
         let claimable = claimables.get(&(held.market_id, held.outcome_index)).copied().unwrap_or_default();
-        let value = if is_settled(market) { claimable } else { worth_floor(held.position.tokens, price) };
+        let value = if is_settled(market) { claimable } else { held.position.tokens.worth_floor(price) };
         valued.push(ValuedPosition {
             label: outcomes.get(index).map(|outcome| outcome.label.clone()).unwrap_or_default(),
             market: market.clone(),
@@ -135,16 +137,10 @@ async fn valued(
             price,
             value,
             claimable,
-            is_claimable: claimable > Usdc::ZERO && claimable >= ctx.config.min_claim,
+            is_claimable: minimum::is_claimable(ctx, claimable),
         });
     }
     Ok(valued)
-}
-
-/// Returns tokens times price in USDC, rounded down.
-pub fn worth_floor(tokens: Wad, price: Wad) -> Usdc {
-    let atomic = tokens.0.saturating_mul(price.0) / Wad::ONE.0 / U256::from(WAD_PER_ATOMIC);
-    Usdc::from_atomic(u64::try_from(atomic).unwrap_or(i64::MAX as u64))
 }
 
 async fn prices(
@@ -188,16 +184,4 @@ async fn claimable(
 
 const fn is_settled(market: &Market) -> bool {
     matches!(market.status, MarketStatus::Resolved | MarketStatus::Cancelled)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_value_of_a_position_is_rounded_down() {
-        let third = Wad::from(333_333_333_333_333_333);
-        assert_eq!(worth_floor(Wad::ONE, third), Usdc::from_atomic(333_333));
-        assert_eq!(worth_floor(Wad::from(1), Wad::ONE), Usdc::ZERO);
-    }
 }

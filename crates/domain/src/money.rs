@@ -137,10 +137,13 @@ impl Wad {
     pub const ZERO: Self = Self(U256::ZERO);
     /// One token.
     pub const ONE: Self = Self(U256::from_limbs([1_000_000_000_000_000_000, 0, 0, 0]));
+    /// The smallest amount of tokens that a trade's amount can name, which has six decimals. A token
+    /// pays at most 1 USDC, so it is also the smallest amount that can pay anything.
+    pub const MIN_AMOUNT: Self = Self(U256::from_limbs([1_000_000_000_000, 0, 0, 0]));
 
     /// Converts whole tokens that were written with the six decimals of a trade's amount.
     pub fn from_amount(amount: Usdc) -> Self {
-        Self(U256::from(amount.atomic()) * U256::from(1_000_000_000_000u64))
+        Self(U256::from(amount.atomic()) * Self::MIN_AMOUNT.0)
     }
 
     /// Parses a share: a decimal from 0 to 1 with at most 18 decimals.
@@ -165,6 +168,13 @@ impl Wad {
 
     pub fn checked_sub(self, other: Self) -> Option<Self> {
         self.0.checked_sub(other.0).map(Self)
+    }
+
+    /// Returns the value of these tokens at a price of one token, rounded down. The contract pays a
+    /// settled position exactly this at its payout.
+    pub fn worth_floor(self, price: Self) -> Usdc {
+        let atomic = self.0.saturating_mul(price.0) / Self::ONE.0 / Self::MIN_AMOUNT.0;
+        Usdc::from_atomic(u64::try_from(atomic).unwrap_or(i64::MAX as u64))
     }
 
     /// Converts to a float for display. Never use it for money.
@@ -257,6 +267,14 @@ pub fn shares_by_weight(total: Usdc, weights: &[u32]) -> Vec<Usdc> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_value_of_tokens_is_rounded_down() {
+        let third = Wad::from(333_333_333_333_333_333);
+        assert_eq!(Wad::ONE.worth_floor(third), Usdc::from_atomic(333_333));
+        assert_eq!(Wad::from(999_999_999_999).worth_floor(Wad::ONE), Usdc::ZERO);
+        assert_eq!(Wad::MIN_AMOUNT.worth_floor(Wad::ONE), Usdc::from_atomic(1));
+    }
 
     #[test]
     fn shares_by_weight_sum_to_the_total() {

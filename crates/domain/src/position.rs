@@ -52,6 +52,12 @@ impl Position {
         }
     }
 
+    /// Reports whether the position can still pay something: at the payout of its settled market, or
+    /// at most 1 USDC a token before. Nobody can claim less, so it counts as closed.
+    pub fn is_open(&self, payout: Option<Wad>) -> bool {
+        self.tokens.worth_floor(payout.unwrap_or(Wad::ONE)) > Usdc::ZERO
+    }
+
     /// The cost that leaves with `tokens` of this position.
     pub fn cost_of(&self, tokens: Wad) -> Usdc {
         share_ceil(self.cost_basis, tokens, self.tokens)
@@ -75,6 +81,15 @@ impl Position {
             ..self
         })
     }
+}
+
+/// Reports whether a sale of `tokens` closes a position of `held` tokens.
+///
+/// Positions have 18 decimals and amounts of trades six. Clients round, so a sale that leaves or
+/// lacks less than an amount can name means the whole position. For example, 2.345678 tokens of a
+/// position of 2.3456781 tokens.
+pub fn is_closing_sale(held: Wad, tokens: Wad) -> bool {
+    held > Wad::ZERO && held.0.abs_diff(tokens.0) < Wad::MIN_AMOUNT.0
 }
 
 #[cfg(test)]
@@ -117,6 +132,30 @@ mod tests {
         assert_eq!(sender.cost_basis, Usdc::from_whole(45));
         assert_eq!(receiver.cost_basis, Usdc::from_whole(15));
         assert_eq!(sender.realized_pnl, UsdcDelta(0));
+    }
+
+    #[test]
+    fn a_sale_rounded_to_six_decimals_closes_its_position() {
+        let held = Wad::from(2_345_678_100_000_000_000);
+        for tokens in [2_345_678_000_000_000_000, 2_345_678_100_000_000_000, 2_345_679_000_000_000_000] {
+            assert!(is_closing_sale(held, Wad::from(tokens)), "{tokens}");
+        }
+        for tokens in [2_345_677_000_000_000_000, 2_345_680_000_000_000_000, 0] {
+            assert!(!is_closing_sale(held, Wad::from(tokens)), "{tokens}");
+        }
+        assert!(is_closing_sale(Wad::from(1), Wad::MIN_AMOUNT));
+        assert!(!is_closing_sale(Wad::ZERO, Wad::ZERO));
+    }
+
+    #[test]
+    fn a_position_that_can_pay_nothing_is_closed() {
+        let of = |tokens: u128| Position { tokens: Wad::from(tokens), ..Position::default() };
+        assert!(!of(999_999_999_999).is_open(None));
+        assert!(of(1_000_000_000_000).is_open(None));
+        assert!(!bought().is_open(Some(Wad::ZERO)));
+        let half = Some(Wad::from(500_000_000_000_000_000));
+        assert!(!of(1_999_999_999_999).is_open(half));
+        assert!(of(2_000_000_000_000).is_open(half));
     }
 
     #[test]

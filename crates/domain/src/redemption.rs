@@ -70,8 +70,10 @@ pub enum NotClaimable {
     MarketOpen,
     /// The result pays nothing for this outcome.
     LosingOutcome,
-    /// The account holds no tokens of any value, or they were already paid.
+    /// The account holds no tokens, or they were already paid.
     NoTokens,
+    /// The tokens that the account holds pay less than the smallest amount of USDC.
+    TooFewTokens,
 }
 
 impl NotClaimable {
@@ -81,6 +83,7 @@ impl NotClaimable {
             Self::MarketOpen => "market_open",
             Self::LosingOutcome => "losing_outcome",
             Self::NoTokens => "no_tokens",
+            Self::TooFewTokens => "too_few_tokens",
         }
     }
 
@@ -90,19 +93,23 @@ impl NotClaimable {
             Self::MarketOpen => "The market has no final result yet.",
             Self::LosingOutcome => "The market's result pays nothing for this outcome.",
             Self::NoTokens => "The account holds no tokens of this outcome that are still to be paid.",
+            Self::TooFewTokens => {
+                "The account's tokens of this outcome pay less than 0.000001 USDC, the smallest amount."
+            }
         }
     }
 }
 
 /// Returns the payment of a claim, or the reason why there is none. `payout` is the final payout
-/// per token, WAD, or `None` before the result is final. `redeemable` is the amount that the chain
-/// would pay now.
-pub fn check_claim(payout: Option<Wad>, redeemable: Usdc) -> Result<Usdc, NotClaimable> {
+/// per token, WAD, or `None` before the result is final. `held` are the account's tokens, and
+/// `redeemable` is the amount that the chain would pay for them now.
+pub fn check_claim(payout: Option<Wad>, held: Wad, redeemable: Usdc) -> Result<Usdc, NotClaimable> {
     match payout {
         None => Err(NotClaimable::MarketOpen),
         // A losing outcome pays nothing whatever the account holds, so it comes before the balance.
         Some(Wad::ZERO) => Err(NotClaimable::LosingOutcome),
-        Some(_) if redeemable == Usdc::ZERO => Err(NotClaimable::NoTokens),
+        Some(_) if held == Wad::ZERO => Err(NotClaimable::NoTokens),
+        Some(_) if redeemable == Usdc::ZERO => Err(NotClaimable::TooFewTokens),
         Some(_) => Ok(redeemable),
     }
 }
@@ -143,10 +150,12 @@ mod tests {
     #[test]
     fn the_result_is_checked_before_the_balance() {
         let (worth, part) = (Usdc::from_whole(3), Some(Wad::from(1)));
-        assert_eq!(check_claim(None, Usdc::ZERO), Err(NotClaimable::MarketOpen));
-        assert_eq!(check_claim(None, worth), Err(NotClaimable::MarketOpen));
-        assert_eq!(check_claim(Some(Wad::ZERO), Usdc::ZERO), Err(NotClaimable::LosingOutcome));
-        assert_eq!(check_claim(part, Usdc::ZERO), Err(NotClaimable::NoTokens));
-        assert_eq!(check_claim(part, worth), Ok(worth));
+        let (none, held) = (Wad::ZERO, Wad::ONE);
+        assert_eq!(check_claim(None, none, Usdc::ZERO), Err(NotClaimable::MarketOpen));
+        assert_eq!(check_claim(None, held, worth), Err(NotClaimable::MarketOpen));
+        assert_eq!(check_claim(Some(Wad::ZERO), none, Usdc::ZERO), Err(NotClaimable::LosingOutcome));
+        assert_eq!(check_claim(part, none, Usdc::ZERO), Err(NotClaimable::NoTokens));
+        assert_eq!(check_claim(part, held, Usdc::ZERO), Err(NotClaimable::TooFewTokens));
+        assert_eq!(check_claim(part, held, worth), Ok(worth));
     }
 }

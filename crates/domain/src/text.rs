@@ -1,5 +1,9 @@
 //! Rules for texts that people read.
 
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+use unicode_security::confusable_detection::skeleton;
+
 /// The maximum number of characters of a value quoted in a message.
 const MAX_SHOWN: usize = 60;
 
@@ -69,14 +73,50 @@ pub fn has_control(text: &str, several_lines: bool) -> bool {
     text.chars().any(|c| is_control(c) && !(several_lines && matches!(c, '\n' | '\r' | '\t')))
 }
 
-/// Normalizes a name for comparison: lower case, whitespace trimmed and collapsed, and zero-width
-/// characters removed.
+/// Normalizes a name for comparison: compatibility forms composed (NFKC), case folded, whitespace
+/// trimmed and collapsed, and zero-width characters removed. "José" is one name, however it is
+/// encoded.
 pub fn same_name(name: &str) -> String {
-    let visible: String = name
-        .chars()
-        .filter(|c| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}'))
-        .collect();
-    visible.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+    let visible =
+        name.chars().filter(|c| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}'));
+    // Lower case can decompose again, so the names are composed last.
+    let folded: String = visible.nfkc().flat_map(char::to_lowercase).map(fold_sigma).nfkc().collect();
+    folded.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The small sigma at the end of a word is the same letter.
+const fn fold_sigma(c: char) -> char {
+    if c == 'ς' { 'σ' } else { c }
+}
+
+/// Returns what two names have in common if people can take them for each other, such as those with
+/// a Latin and a Cyrillic `a`. It is not meant for display.
+pub fn look_of_name(name: &str) -> String {
+    skeleton(&same_name(name)).collect()
+}
+
+/// Finds names by words, in any order. Case and accents do not matter, and a word matches a part of
+/// a name.
+#[derive(Debug, Clone)]
+pub struct NameFinder {
+    words: Vec<String>,
+}
+
+impl NameFinder {
+    /// Finds every name if the query has no words.
+    pub fn new(query: &str) -> Self {
+        Self { words: without_accents(query).split_whitespace().map(str::to_owned).collect() }
+    }
+
+    pub fn matches(&self, name: &str) -> bool {
+        let name = without_accents(name);
+        self.words.iter().all(|word| name.contains(word.as_str()))
+    }
+}
+
+fn without_accents(text: &str) -> String {
+    let letters = same_name(text).nfkd().filter(|c| !is_combining_mark(*c)).collect::<String>();
+    letters.replace('ı', "i")
 }
 
 /// Truncates a text and marks the truncation with an ellipsis.
@@ -133,6 +173,26 @@ mod tests {
         }
         assert_eq!(same_name("New  York"), same_name("new york"));
         assert_ne!(same_name("Yes"), same_name("Yes!"));
+        assert_eq!(same_name("Jose\u{301}"), same_name("JOSÉ"));
+        assert_eq!(same_name("ﬁve ①"), same_name("Five 1"));
+        assert_eq!(same_name("ΟΔΟΣ"), same_name("οδος"));
+        assert_ne!(same_name("Jose"), same_name("José"));
+    }
+
+    #[test]
+    fn names_in_other_alphabets_can_look_alike() {
+        let looks_like = |one: &str, other: &str| look_of_name(one) == look_of_name(other);
+        assert!(looks_like("Pаris", "Paris") && same_name("Pаris") != same_name("Paris"));
+        assert!(looks_like("αthens", "athens"));
+        assert!(!looks_like("Москва", "Moskva") && !looks_like("José", "Jose"));
+    }
+
+    #[test]
+    fn names_are_found_by_parts_of_words_without_accents() {
+        let finds = |query: &str, name: &str| NameFinder::new(query).matches(name);
+        assert!(finds("erdogan", "Recep Tayyip Erdoğan") && finds("İSTANBUL", "İstanbul"));
+        assert!(finds("tay rec", "Recep Tayyip Erdoğan") && finds(" ", "Yes") && finds("京", "東京"));
+        assert!(!finds("tay x", "Recep Tayyip Erdoğan"));
     }
 
     #[test]

@@ -262,10 +262,11 @@ pub struct Settings {
     /// [default: self-service]
     #[arg(long, env = "FORETELL_REDEMPTIONS", global = true)]
     pub redemptions: Option<RedemptionsSetting>,
-    /// The minimum USDC of a trade, as a decimal number [default: 0.01]
+    /// The minimum USDC of a buy, and of a sale that leaves tokens, as a decimal number [default: 0.01]
     #[arg(long, env = "FORETELL_MIN_TRADE_USDC", global = true)]
     pub min_trade_usdc: Option<String>,
-    /// The minimum USDC of a claim, as a decimal number [default: 0.01]
+    /// The minimum USDC that automatic payment pays unasked, as a decimal number. Holders claim less
+    /// [default: 0.01]
     #[arg(long, env = "FORETELL_MIN_CLAIM_USDC", global = true)]
     pub min_claim_usdc: Option<String>,
     /// The maximum slippage of a trade from its quote if the request sets no bound, in hundredths of

@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{amounts, numbers};
 
-/// Maximum number of shown outcomes.
+/// Maximum number of shown outcomes. A market's own page lists all of them.
 pub const MOST_OUTCOMES: usize = 10;
 /// Number of colors for outcomes.
 const COLOURS: usize = 8;
@@ -51,16 +51,9 @@ pub struct Shown {
 impl MarketFace {
     /// Builds the display data of `market` as of `now`.
     pub fn new(market: &Market, outcomes: &[Outcome], now: Timestamp) -> Self {
-        let mut shown: Vec<Shown> = outcomes.iter().map(|outcome| Shown::new(market, outcome)).collect();
-        if shown.len() > 2 {
-            // Ties are ordered by index, so that equal states look equal.
-            shown.sort_by_key(|outcome| (std::cmp::Reverse(outcome.ppm), outcome.index));
-        }
+        let mut shown = Shown::list(market, outcomes);
         let more = shown.len().saturating_sub(MOST_OUTCOMES);
         shown.truncate(MOST_OUTCOMES);
-        for (place, outcome) in shown.iter_mut().enumerate() {
-            outcome.colour = place % COLOURS;
-        }
         let status = market.status_at(now);
         Self {
             id: market.id,
@@ -103,6 +96,19 @@ pub fn version_of(shown: &str) -> String {
 }
 
 impl Shown {
+    /// Returns all outcomes: two in their own order, more than two by descending price.
+    pub fn list(market: &Market, outcomes: &[Outcome]) -> Vec<Self> {
+        let mut shown: Vec<Self> = outcomes.iter().map(|outcome| Self::new(market, outcome)).collect();
+        if shown.len() > 2 {
+            // Ties are ordered by index, so that equal states look equal.
+            shown.sort_by_key(|outcome| (std::cmp::Reverse(outcome.ppm), outcome.index));
+        }
+        for (place, outcome) in shown.iter_mut().enumerate() {
+            outcome.colour = place % COLOURS;
+        }
+        shown
+    }
+
     fn new(market: &Market, outcome: &Outcome) -> Self {
         let payout = market.payouts.as_ref().and_then(|payouts| payouts.get(usize::from(outcome.index)));
         let ppm = ppm(numbers::of_outcome(market, outcome));

@@ -8,7 +8,7 @@ use store::StoreError;
 use store::public::{MarketFilter, MarketSort, Order, PageRange, ThreadRow};
 
 use super::market_face::{MarketFace, dollars, version_of};
-use super::{next_end, next_turn};
+use super::{amounts, next_end, next_turn};
 
 /// Number of shown markets: those with the highest volume.
 const MOST_MARKETS: u32 = 10;
@@ -77,8 +77,7 @@ impl ThreadFace {
 
     /// Formats the number of markets, e.g. `1 market` or `3 markets`.
     pub fn count(&self) -> String {
-        let plural = if self.market_count == 1 { "" } else { "s" };
-        format!("{} market{plural}", self.market_count)
+        amounts::count(self.market_count, "market")
     }
 
     /// Returns a hash of the shown state.

@@ -86,9 +86,9 @@ impl Documented for ErrorCode {
                 "",
             ),
             Self::AmountTooSmall => (
-                "The trade or claim is worth less than the operator's minimum, which is 0.01 USDC by default. An amount of tokens counts at its quoted value. Quotes have the same minimum.",
+                "The trade is worth less than the operator's minimum, which is 0.01 USDC by default. An amount of tokens counts at its quoted value. Quotes of buys have the same minimum. A sale of a whole position has none.",
                 AfterChange,
-                "Trade at least extensions.minimum (millionths of a USDC). The owner of a smaller position can still sell or redeem it directly on chain.",
+                "Trade at least extensions.minimum (millionths of a USDC). To sell a smaller position, sell all of it with amountType all.",
                 r#"{"minimum": "10000", "submission": "not_submitted"}"#,
             ),
             Self::ApiKeyExpired => (
@@ -284,9 +284,9 @@ impl Documented for ErrorCode {
                 NOT_SUBMITTED,
             ),
             Self::PositionNotClaimable => (
-                "The position cannot be claimed: the market is not settled (reason \"market_open\"), the outcome pays nothing (\"losing_outcome\"), or the account holds none of its tokens (\"no_tokens\").",
+                "The position cannot be claimed: the market is not settled (reason \"market_open\"), the outcome pays nothing (\"losing_outcome\"), the account holds none of its tokens (\"no_tokens\"), or so few that they pay less than 0.000001 USDC (\"too_few_tokens\").",
                 AfterChange,
-                "For \"market_open\" wait until the market is RESOLVED or CANCELLED and its result is final. The other two reasons do not change. claimable in GET /v1/portfolio/positions shows what can be claimed.",
+                "For \"market_open\" wait until the market is RESOLVED or CANCELLED and its result is final. The other reasons do not change. claimable in GET /v1/portfolio/positions shows what can be claimed.",
                 r#"{"reason": "market_open", "submission": "not_submitted"}"#,
             ),
             Self::RateLimitExceeded => (
@@ -302,7 +302,7 @@ impl Documented for ErrorCode {
                 "",
             ),
             Self::RedemptionsNotEnabled => (
-                "The request claims a position on a deployment that pays winnings and refunds automatically.",
+                "The request claims a position that this deployment pays automatically.",
                 Never,
                 "Do nothing: the USDC arrives in the smart account without a claim. GET /v1/portfolio shows it.",
                 NOT_SUBMITTED,

@@ -89,7 +89,7 @@ impl TestApp {
     pub async fn refund(&self, market: TestMarket, outcome: u8, tokens: Wad) -> Usdc {
         let prices = self.ctx.chain.reference_prices(market.number).await.unwrap();
         let price = prices.get(usize::from(outcome)).copied().expect("the market has this outcome");
-        app::portfolio::worth_floor(tokens, Wad(price))
+        tokens.worth_floor(Wad(price))
     }
 
     /// The stored market and its outcomes.

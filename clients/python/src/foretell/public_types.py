@@ -349,6 +349,8 @@ class _Quote(TypedDict):
     priceBefore: float
     tokens: str
     """Tokens received by a buy or given by a sale."""
+    warnings: list[TradeWarning]
+    """What to know before the trade, which would be accepted all the same."""
 
 
 class Quote(_Quote, total=False):
@@ -549,6 +551,15 @@ active, upcoming, closed. Others may be added.
 
 Timestamp: TypeAlias = str
 """An instant, ISO 8601 in UTC with milliseconds."""
+
+
+class TradeWarning(TypedDict):
+    """Something to know before a trade, which is accepted all the same."""
+
+    code: str
+    """The kind. `cannot_gain`: the tokens of a buy pay no more than they cost."""
+    message: str
+    """An explanation for people, with the figures."""
 
 
 class _Transaction(TypedDict):

@@ -279,6 +279,8 @@ class DryRun(TypedDict):
     requiresConfirmation: bool
     """True if the trade would be held for confirmation."""
     side: Side
+    warnings: list[TradeWarning]
+    """What to know before the trade, which would be accepted all the same."""
 
 
 class DryRunQuote(TypedDict):
@@ -716,6 +718,8 @@ class _Quote(TypedDict):
     tokensOut: Wad
     """Outcome tokens received by a buy or given by a sale."""
     units: Units
+    warnings: list[TradeWarning]
+    """What to know before the trade, which would be accepted all the same."""
 
 
 class Quote(_Quote, total=False):
@@ -955,6 +959,15 @@ class TradeStatusChange(TypedDict):
 
 TxHash: TypeAlias = str
 """The hash of a transaction on the chain, in lower-case hex."""
+
+
+class TradeWarning(TypedDict):
+    """Something to know before a trade, which is accepted all the same."""
+
+    code: str
+    """The kind. `cannot_gain`: the tokens of a buy pay no more than they cost."""
+    message: str
+    """An explanation for people, with the figures."""
 
 
 class Units(TypedDict):

@@ -42,9 +42,17 @@ pub struct UsdcAmount(Exact<6>);
 #[serde(transparent)]
 pub struct TokenAmount(Exact<18>);
 
-impl TokenAmount {
+impl UsdcAmount {
     pub fn is_zero(&self) -> bool {
         self.0.0 == "0"
+    }
+}
+
+impl TokenAmount {
+    /// Reports whether a trade's amount, which has six decimals, can name these tokens.
+    pub fn is_tradeable(&self) -> bool {
+        let digits = self.0.0.bytes().filter(|byte| *byte != b'.');
+        digits.take(self.0.0.find('.').unwrap_or(self.0.0.len()) + 6).any(|digit| digit != b'0')
     }
 }
 

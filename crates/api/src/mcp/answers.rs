@@ -5,7 +5,7 @@ use domain::Timestamp;
 use domain::ids::{CorrelationId, MarketId, RedemptionId, TradeId};
 use domain::market::MarketStatus;
 use domain::redemption::RedemptionStatus;
-use domain::trade::{AmountType, Side, Status};
+use domain::trade::{AmountType, Side, Status, TradeWarning};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -105,6 +105,8 @@ pub struct QuoteSummary {
     effective_price: Option<f64>,
     price_before: f64,
     price_after: f64,
+    /// What to know before the trade, which would be accepted all the same.
+    warnings: Vec<TradeWarning>,
     #[schema(value_type = Timestamp)]
     expires_at: String,
 }
@@ -164,8 +166,10 @@ pub struct PositionSummary {
 }
 
 impl PositionSummary {
-    pub fn is_held(&self) -> bool {
-        !self.tokens.is_zero()
+    /// Reports whether the position can still be sold or paid.
+    pub fn is_open(&self) -> bool {
+        let is_settled = matches!(self.market_status.as_str(), "RESOLVED" | "CANCELLED");
+        if is_settled { !self.value.is_zero() } else { self.tokens.is_tradeable() }
     }
 }
 
@@ -289,6 +293,8 @@ pub struct DryRunSummary {
     /// The trade would be held until a person confirms it.
     requires_confirmation: bool,
     quote: DryRunQuoteSummary,
+    /// What to know before the trade, which would be accepted all the same.
+    warnings: Vec<TradeWarning>,
 }
 
 #[derive(Debug, Deserialize, Serialize, ToSchema)]

@@ -64,7 +64,7 @@ async fn portfolio(session: &Session) -> Result<Value, Problem> {
     let get = |path: &'static str| session.call(RouteCall::get(path, path.to_owned()));
     let account = part(get("/v1/portfolio").await?.body, "portfolio")?;
     let positions: Vec<PositionSummary> = part(get("/v1/portfolio/positions").await?.body, "data")?;
-    let positions = positions.into_iter().filter(PositionSummary::is_held).collect();
+    let positions = positions.into_iter().filter(PositionSummary::is_open).collect();
     write(&Portfolio { account, positions })
 }
 

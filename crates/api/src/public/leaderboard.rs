@@ -121,13 +121,16 @@ pub async fn leaderboard(
 impl LeaderRecord {
     fn new(row: Ranked) -> Self {
         let Ranked { rank, leader, unrealized_pnl, name } = row;
+        let total = cents_floor(UsdcDelta(leader.realized_pnl.0.saturating_add(unrealized_pnl.0)));
+        let realized = cents_floor(leader.realized_pnl);
         Self {
             rank,
             address: leader.account,
             name,
-            total_profit: cents_floor(UsdcDelta(leader.realized_pnl.0.saturating_add(unrealized_pnl.0))),
-            realized_profit: cents_floor(leader.realized_pnl),
-            unrealized_profit: cents_floor(unrealized_pnl),
+            total_profit: total,
+            realized_profit: realized,
+            // The rest of the rounded sum, so that the two figures add up to it.
+            unrealized_profit: total - realized,
             total_volume: leader.volume.to_cents_floor(),
             trade_count: leader.trade_count,
         }
@@ -141,7 +144,27 @@ pub const fn cents_floor(delta: UsdcDelta) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use domain::Usdc;
+    use store::public::Leader;
+
     use super::*;
+
+    #[test]
+    fn the_profits_of_an_account_add_up_to_the_cent() {
+        for (realized, unrealized) in [(15_000, 15_000), (-15_000, 5_000), (9_999, 1), (-1, -1), (0, 0)] {
+            let leader = Leader {
+                account: alloy_primitives::Address::ZERO,
+                trade_count: 1,
+                volume: Usdc::ZERO,
+                realized_pnl: UsdcDelta(realized),
+            };
+            let unrealized_pnl = UsdcDelta(unrealized);
+            let record = LeaderRecord::new(Ranked { rank: 1, leader, unrealized_pnl, name: None });
+            let sum = record.realized_profit + record.unrealized_profit;
+            assert_eq!(sum, record.total_profit, "{realized} {unrealized}");
+            assert_eq!(record.total_profit, cents_floor(UsdcDelta(realized + unrealized)));
+        }
+    }
 
     #[test]
     fn profits_are_whole_cents_rounded_down_on_both_sides_of_zero() {

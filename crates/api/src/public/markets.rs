@@ -10,7 +10,7 @@ use presentation::{find_market, next_end};
 use serde::Serialize;
 use store::StoreError;
 use store::markets::{Market, Outcome};
-use store::public::{ListedMarket, RankingWindow, TrendingMarket};
+use store::public::{ListedMarket, RankingWindow, TrendingMarket, list_featured};
 use utoipa::ToSchema;
 
 use super::answer::Meta;
@@ -199,7 +199,7 @@ struct FeaturedRecord {
 #[utoipa::path(
     get, path = "/api/markets/featured", operation_id = "listFeaturedMarkets", tag = "Markets",
     summary = "List featured markets",
-    description = "The markets that the operator features, in the operator's order. _meta.count is their number.",
+    description = "The markets that the operator features and that have not ended, in the operator's order. _meta.count is their number.",
     responses((status = 200, description = "The markets.", body = FeaturedAnswer)),
 )]
 pub async fn featured(
@@ -208,7 +208,7 @@ pub async fn featured(
     meta: Meta,
 ) -> Result<Response, Problem> {
     let read: Result<Vec<ListedMarket>, StoreError> =
-        app.ctx.store.for_public().read((), |tx, ()| Box::pin(store::public::list_featured(tx))).await;
+        app.ctx.store.for_public().read(app.ctx.now(), |tx, now| Box::pin(list_featured(tx, *now))).await;
     let markets: Vec<_> = read?.into_iter().map(FeaturedRecord::new).collect();
     meta.count(markets.len()).answer(&FeaturedAnswer { markets })
 }

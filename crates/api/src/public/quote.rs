@@ -9,7 +9,7 @@ use axum::response::Response;
 use domain::ids::MarketId;
 use domain::market::QUOTE_LIFETIME_MS;
 use domain::money::MAX_TRADE;
-use domain::trade::Side;
+use domain::trade::{Side, TradeWarning};
 use domain::{Timestamp, Usdc, Wad};
 use http_kit::{Parameters, PathId, Problem, Query, RawQuery, Shared, number};
 use presentation::numbers;
@@ -80,6 +80,8 @@ struct QuoteRecord {
     /// The change of the price relative to the price before.
     #[serde(skip_serializing_if = "Option::is_none")]
     price_impact: Option<f64>,
+    /// What to know before the trade, which would be accepted all the same.
+    warnings: Vec<TradeWarning>,
     expires_at: Timestamp,
 }
 
@@ -130,6 +132,7 @@ impl QuoteRecord {
             price_before,
             price_after,
             price_impact: numbers::change(price_before, price_after),
+            warnings: quote.warnings(),
             expires_at: now.plus_ms(QUOTE_LIFETIME_MS),
         }
     }

@@ -189,11 +189,8 @@ impl PortfolioRecord {
             // Saturates for the same reason as the balance.
             realized_pnl: UsdcDelta(realized.fold(0, i64::saturating_add)),
             fees_paid: sum(|position| position.position().fees_paid),
-            // Sold positions stay listed for their realized profit, but are not open.
-            open_positions: positions
-                .iter()
-                .filter(|position| position.position().tokens > Wad::ZERO)
-                .count(),
+            // Closed positions stay listed for their realized profit, but are not open.
+            open_positions: positions.iter().filter(|position| position.is_open()).count(),
             claimable_usdc: sum(|position| position.claimable),
             delegation,
             as_of: AsOf { block: *block, at: *at },

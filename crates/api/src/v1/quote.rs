@@ -9,7 +9,7 @@ use axum::response::IntoResponse;
 use domain::ids::MarketId;
 use domain::market::QUOTE_LIFETIME_MS;
 use domain::money::MAX_TRADE;
-use domain::trade::Side;
+use domain::trade::{Side, TradeWarning};
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 use http_kit::{
     Caller, MarketsQuote, Meta, OutcomeIndex, Parameters, PathId, Problem, Query, RawQuery, Shared,
@@ -114,6 +114,8 @@ pub struct QuoteRecord {
     price_after: f64,
     /// The change of the price relative to the price before.
     price_impact: Option<f64>,
+    /// What to know before the trade, which would be accepted all the same.
+    warnings: Vec<TradeWarning>,
     pool: Pool,
     pool_after: Pool,
     units: Units,
@@ -218,6 +220,7 @@ impl QuoteRecord {
             price_before,
             price_after,
             price_impact: numbers::change(price_before, price_after),
+            warnings: quote.warnings(),
             pool: before,
             pool_after: after,
             units: Units { usdc: "atomic-6", token: "wad-18" },

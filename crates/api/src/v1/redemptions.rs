@@ -1,6 +1,5 @@
 //! Claims payouts of settled positions, and lists the caller's claims.
 
-use app::config::Redemptions;
 use app::redemptions::{ClaimResult, NewClaim};
 use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
@@ -110,8 +109,8 @@ impl From<Redemption> for RedemptionRecord {
     }
 }
 
-/// An extractor that succeeds only if owners claim payouts themselves. If payouts are automatic,
-/// claims are rejected before the body is read.
+/// An extractor that succeeds only if owners may claim payouts themselves. If every payout is
+/// automatic, claims are rejected before the body is read.
 #[derive(Debug)]
 pub struct SelfService;
 
@@ -119,9 +118,10 @@ impl FromRequestParts<Shared> for SelfService {
     type Rejection = Problem;
 
     async fn from_request_parts(_: &mut Parts, app: &Shared) -> Result<Self, Self::Rejection> {
-        match app.ctx.config.redemptions {
-            Redemptions::SelfService => Ok(Self),
-            Redemptions::Automatic => Err(Problem::new(ErrorCode::RedemptionsNotEnabled)),
+        if app::redemptions::accepts_claims(&app.ctx) {
+            Ok(Self)
+        } else {
+            Err(Problem::new(ErrorCode::RedemptionsNotEnabled))
         }
     }
 }
@@ -146,7 +146,7 @@ impl FromRequestParts<Shared> for SelfService {
         (status = 201, description = "A new claim, pending.", body = RedemptionAnswer),
         (status = 200, description = "The position's claim as it is now.", body = RedemptionAnswer),
     ),
-    extensions(("x-error-codes" = json!(["REDEMPTIONS_NOT_ENABLED", "AMOUNT_TOO_SMALL", "MARKET_NOT_FOUND", "CHAIN_NOT_SUPPORTED",
+    extensions(("x-error-codes" = json!(["REDEMPTIONS_NOT_ENABLED", "MARKET_NOT_FOUND", "CHAIN_NOT_SUPPORTED",
         "OUTCOME_INDEX_INVALID", "SMART_ACCOUNT_NOT_PROVISIONED", "POSITION_NOT_CLAIMABLE"]))),
 )]
 pub async fn create(

@@ -1,5 +1,7 @@
 //! Single markets, and the trending and featured markets.
 
+use app::markets::NewMarket;
+use domain::time::DAY_MS;
 use http_testkit::public_scene::{Scene, ids, ok};
 
 #[tokio::test]
@@ -26,7 +28,7 @@ async fn a_settled_market_shows_its_payouts() {
 async fn a_market_that_is_unknown_or_not_yet_on_chain_is_not_found() {
     let scene = Scene::new().await;
     scene.app.faults.every_send(testkit::Fault::LostRequest);
-    let new = app::markets::NewMarket {
+    let new = NewMarket {
         id: Some("0198f3a0-5d4e-7c1b-9a2f-3b4c5d6e7f81".parse().unwrap()),
         ..testkit::market_of(&scene.app, &["A", "B"])
     };
@@ -103,6 +105,25 @@ async fn featured_markets_are_in_the_operators_order() {
     assert_eq!(ids(&body, "markets"), [first.id.to_string(), scene.cup.id.to_string()]);
     assert_eq!(body["_meta"]["count"], 2);
     insta::assert_snapshot!(answer);
+}
+
+#[tokio::test]
+async fn an_ended_market_is_not_featured() {
+    let scene = Scene::new().await;
+    let market = async |position: u32, days: i64| {
+        let end = scene.app.ctx.now().plus_ms(days * DAY_MS);
+        let change = |new: &mut NewMarket| (new.featured_position, new.end_time) = (Some(position), end);
+        scene.app.market_with(&["A", "B"], change).await
+    };
+    let (ended, resolved) = (market(1, 1).await, market(3, 40).await);
+    let listed = async || ids(&ok(&scene.get("/api/markets/featured").await), "markets");
+    let cup = scene.cup.id.to_string();
+    assert_eq!(listed().await, [ended.id.to_string(), cup.clone(), resolved.id.to_string()]);
+    scene.app.resolve(resolved, 0).await;
+    scene.app.run_workers().await;
+    assert_eq!(listed().await, [ended.id.to_string(), cup.clone()]);
+    scene.app.advance_ms(DAY_MS).await;
+    assert_eq!(listed().await, [cup]);
 }
 
 #[tokio::test]

@@ -1,13 +1,13 @@
 //! Creates a market: first its row, then the market on chain under the row's id. A creation that was
 //! interrupted is finished by repeating it and never creates a second market.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use alloy_primitives::U256;
 use chain::{Call, MarketTerms, Revert, calls};
 use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
 use domain::market::MarketStatus;
-use domain::text::same_name;
+use domain::text::{look_of_name, same_name};
 use domain::trade::FieldError;
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 use serde_json::{Value, json};
@@ -199,14 +199,38 @@ fn wrong_outcomes(outcomes: &[String], wrong: &mut Vec<FieldError>) {
     if !(2..=250).contains(&outcomes.len()) {
         wrong.push(FieldError::new("/outcomes", "must be 2 to 250").got(&outcomes.len().to_string()));
     }
-    let mut names = HashSet::new();
+    let mut names = Names::default();
     for (index, name) in outcomes.iter().enumerate() {
         let pointer = format!("/outcomes/{index}");
         if let Some(error) = catalog::check::line(&pointer, name, 100) {
             wrong.push(error);
-        } else if !names.insert(same_name(name)) {
-            let requirement = "must differ from the other outcomes in more than blanks and case";
+        } else if let Err(requirement) = names.add(name) {
             wrong.push(FieldError::new(pointer, requirement).got(name));
+        }
+    }
+}
+
+/// The names of a market's outcomes, by what people see.
+#[derive(Debug, Default)]
+struct Names {
+    known: HashSet<String>,
+    /// The looks of the names, and whether all names with it are in ASCII.
+    looks: HashMap<String, bool>,
+}
+
+impl Names {
+    /// Adds a name. The error is the requirement that it does not meet beside the earlier ones.
+    fn add(&mut self, name: &str) -> Result<(), &'static str> {
+        if !self.known.insert(same_name(name)) {
+            return Err("must differ from the other outcomes in more than blanks, case and encoding");
+        }
+        // "Modern" and "Modem" are two words, but letters of two alphabets can look the same.
+        let is_ascii = same_name(name).is_ascii();
+        match self.looks.insert(look_of_name(name), is_ascii) {
+            Some(known_is_ascii) if !(is_ascii && known_is_ascii) => {
+                Err("must not look like another outcome: one of them has letters of another alphabet")
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use alloy_primitives::U256;
 use chain::{Block, ChainError, Fill, IntentSide, Revert};
 use domain::market::MarketStatus;
-use domain::trade::Side;
+use domain::trade::{Side, TradeWarning};
 use domain::{ErrorCode, Usdc, Wad};
 use store::markets::{Market, Outcome};
 
@@ -32,6 +32,13 @@ pub struct Quote {
     pub fill: Fill,
     /// The requested block, or the newest block at the time of the call.
     pub block: Block,
+}
+
+impl Quote {
+    pub fn warnings(&self) -> Vec<TradeWarning> {
+        let (usdc, tokens) = (Usdc::from_atomic(self.fill.usdc_atomic), Wad(self.fill.tokens_wad));
+        TradeWarning::list(self.action.side, usdc, tokens)
+    }
 }
 
 /// Quotes a trade by a contract call, either now or in the state after the given block. The market
@@ -61,11 +68,11 @@ pub async fn quote(
         let outcomes = outcomes.collect();
         return Ok(Quote { market, outcomes, outcome_index, action, fill, block });
     }
+    // A sale may close the asker's position, and then it has no minimum.
     if action.side == Side::Buy {
-        minimum::check_trade(ctx, Usdc::from_atomic(u64::try_from(action.amount).unwrap_or(u64::MAX)))?;
+        minimum::check_buy(ctx, Usdc::from_atomic(u64::try_from(action.amount).unwrap_or(u64::MAX)))?;
     }
     let (fill, block) = quote_now(ctx, number, outcome_index, side, action.amount).await?;
-    minimum::check_trade(ctx, Usdc::from_atomic(fill.usdc_atomic))?;
     Ok(Quote { market, outcomes, outcome_index, action, fill, block })
 }
 
@@ -81,7 +88,9 @@ pub async fn quote_usdc(
     let (market, outcomes) = Arc::unwrap_or_clone(rows);
     check_open(ctx, &market)?;
     let outcome_index = outcome_of(outcomes.len(), outcome_index)?;
-    minimum::check_trade(ctx, usdc)?;
+    if side == Side::Buy {
+        minimum::check_buy(ctx, usdc)?;
+    }
     let on_chain = match side {
         Side::Buy => IntentSide::BuyForUsdc,
         Side::Sell => IntentSide::SellForUsdc,

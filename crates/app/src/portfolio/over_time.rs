@@ -17,7 +17,7 @@ use store::markets::{Market, Outcome};
 use store::movements::{Held, Movement, MovementKind};
 
 use super::cash_flows::update_cash_flows;
-use super::{Portfolio, summary, worth_floor};
+use super::{Portfolio, summary};
 use crate::caller::Caller;
 use crate::markets::{PoolState, Span, history};
 use crate::{AppError, Ctx};
@@ -234,7 +234,7 @@ fn points(
             kept = rest;
         }
         let worth = |((id, outcome), held): (&(MarketId, u8), &U256)| {
-            worth_floor(Wad(*held), prices.at(*id, *outcome, at)).atomic()
+            Wad(*held).worth_floor(prices.at(*id, *outcome, at)).atomic()
         };
         let positions = tokens.iter().filter(|(_, held)| !held.is_zero()).map(worth);
         points.push(PortfolioPoint {

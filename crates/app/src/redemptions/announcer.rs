@@ -17,10 +17,9 @@ use store::leases::Lease;
 use store::redemptions::{Announced, Owned};
 
 use super::{FinalResult, redeemable, settled_block};
-use crate::config::Redemptions;
 use crate::lease::{self, LeaseHolder, Turn};
 use crate::worker::{Progress, Worker};
-use crate::{AppError, Ctx};
+use crate::{AppError, Ctx, minimum};
 
 /// The number of markets per tick, and of positions per page.
 const MARKETS: u32 = 20;
@@ -110,8 +109,8 @@ async fn announce_page(
         .await
 }
 
-/// Returns the amount that the chain would pay for each unclaimed position. Zero if the service
-/// claims automatically, because then the owner does not have to act.
+/// Returns the amount that the chain would pay for each unclaimed position. Zero if the service pays
+/// it by itself, because then the owner does not have to act.
 async fn worths(
     ctx: &Ctx,
     market: &Announced,
@@ -121,12 +120,11 @@ async fn worths(
     let worths: Vec<Result<Usdc, AppError>> = futures::stream::iter(page.to_vec())
         .map(async |position| {
             let pays = result.payout(position.outcome_index) > Wad::ZERO;
-            let automatic = ctx.config.redemptions == Redemptions::Automatic;
-            if automatic || !pays || position.is_claimed || position.tokens == Wad::ZERO {
+            if !pays || position.is_claimed || position.tokens == Wad::ZERO {
                 return Ok(Usdc::ZERO);
             }
             let worth = redeemable(ctx, position.account, market.number, position.outcome_index).await?;
-            Ok(if worth >= ctx.config.min_claim { worth } else { Usdc::ZERO })
+            Ok(if minimum::is_claimable(ctx, worth) { worth } else { Usdc::ZERO })
         })
         .buffered(chain::MAX_CONCURRENT_CALLS)
         .collect()

@@ -11,6 +11,7 @@ use store::redemptions::{ClaimRetry, Redemption};
 use super::{FinalResult, redeemable, settled_block};
 use crate::accounts::account_of;
 use crate::caller::Caller;
+use crate::config::Redemptions;
 use crate::{AppError, Ctx, Submission, markets, minimum};
 
 /// A request to claim, before any check.
@@ -66,6 +67,9 @@ pub async fn claim(ctx: &Ctx, caller: &Caller, new: NewClaim) -> Result<ClaimRes
     if let Some(existing) = &existing
         && existing.status != RedemptionStatus::Failed
     {
+        if ctx.config.redemptions == Redemptions::Automatic && existing.key_id.is_none() {
+            return Err(not_submitted(AppError::new(ErrorCode::RedemptionsNotEnabled)));
+        }
         return Ok(ClaimResult::Existing(existing.clone()));
     }
     // The claim may be stored after this point.
@@ -122,14 +126,17 @@ async fn make(
     let result = FinalResult::of(ctx, number, settled_block(ctx).await?).await?;
     let payout = result.map(|result| result.payout(outcome_index));
     let worth = redeemable(ctx, address, number, outcome_index).await?;
-    let expected = redemption::check_claim(payout, worth).map_err(|reason| {
+    // After the worth: if somebody redeems the position in between, it has no tokens.
+    let held = ctx.chain.position(address, number, outcome_index).await.map_err(AppError::from)?;
+    if ctx.config.redemptions == Redemptions::Automatic && !minimum::is_claimable(ctx, worth) {
+        return Err(AppError::new(ErrorCode::RedemptionsNotEnabled).into());
+    }
+    let expected = redemption::check_claim(payout, Wad(held), worth).map_err(|reason| {
         AppError::new(ErrorCode::PositionNotClaimable)
             .detail(reason.detail())
             .with("reason", reason.as_str())
             .with("marketStatus", market.status_at(ctx.now()).as_str())
     })?;
-    minimum::check_claim(ctx, expected)?;
-    let held = ctx.chain.position(address, number, outcome_index).await.map_err(AppError::from)?;
     let (tokens, now) = (Wad(held), ctx.now());
     let written = match ended.and_then(|claim| Some((claim.id, claim.ended_at?))) {
         Some((id, ended_at)) => {

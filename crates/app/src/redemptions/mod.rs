@@ -13,6 +13,7 @@ mod payer;
 
 use domain::{Usdc, Wad};
 
+use crate::config::Redemptions;
 use crate::{AppError, Ctx};
 
 pub use announcer::Announcer;
@@ -20,6 +21,12 @@ pub use claim::{ClaimResult, NewClaim, claim};
 pub(crate) use decision::{ClaimDecisions, Sendable, conclude, decide};
 pub use own::{claim_own, list_claiming};
 pub use payer::Payer;
+
+/// Reports whether holders may claim: always if they are not paid automatically, else only what is
+/// below the minimum of the automatic payment.
+pub fn accepts_claims(ctx: &Ctx) -> bool {
+    ctx.config.redemptions == Redemptions::SelfService || ctx.config.min_claim > Usdc::ZERO
+}
 
 /// Returns the last settled block: it is final, and its events are in the tables.
 async fn settled_block(ctx: &Ctx) -> Result<Option<u64>, AppError> {

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use domain::ErrorCode;
 use domain::ids::MarketId;
 use domain::page::{MAX_PAGE, Page};
 use domain::redemption::RedemptionStatus;
@@ -10,7 +9,6 @@ use store::redemptions::RedemptionListFilter;
 
 use super::{NewClaim, claim};
 use crate::caller::Caller;
-use crate::config::Redemptions;
 use crate::portfolio::{ValuedPosition, summary};
 use crate::{AppError, Ctx};
 
@@ -18,12 +16,9 @@ use crate::{AppError, Ctx};
 /// already keep it.
 ///
 /// # Errors
-/// `REDEMPTIONS_NOT_ENABLED` if the service pays by itself. `POSITION_NOT_CLAIMABLE` if the chosen
-/// position pays nothing.
+/// `REDEMPTIONS_NOT_ENABLED` if the service pays the chosen position by itself.
+/// `POSITION_NOT_CLAIMABLE` if it pays nothing.
 pub async fn claim_own(ctx: &Ctx, caller: &Caller, chosen: Option<(MarketId, u8)>) -> Result<(), AppError> {
-    if ctx.config.redemptions == Redemptions::Automatic {
-        return Err(AppError::new(ErrorCode::RedemptionsNotEnabled));
-    }
     let position_key = |position: &ValuedPosition| (position.held.market_id, position.held.outcome_index);
     let claimable =
         summary(ctx, caller).await?.positions.into_iter().filter(|position| position.is_claimable);

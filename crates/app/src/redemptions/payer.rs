@@ -17,7 +17,7 @@ use super::{FinalResult, redeemable, settled_block};
 use crate::config::Redemptions;
 use crate::lease::{self, LeaseHolder, Turn};
 use crate::worker::{Progress, Worker};
-use crate::{AppError, Ctx};
+use crate::{AppError, Ctx, minimum};
 
 /// The number of markets per tick, and of positions per page.
 const MARKETS: u32 = 20;
@@ -143,9 +143,8 @@ async fn winning(
         .collect()
         .await;
     let worths: Result<Vec<_>, _> = worths.into_iter().collect();
-    // Smaller amounts are left to the holder, who can redeem them on chain.
-    let is_paid = |winning: &Winning| winning.worth > Usdc::ZERO && winning.worth >= ctx.config.min_claim;
-    Ok(worths?.into_iter().filter(is_paid).collect())
+    // Smaller amounts are paid when their holders claim them.
+    Ok(worths?.into_iter().filter(|winning| minimum::is_paid_unasked(ctx, winning.worth)).collect())
 }
 
 enum Claim {

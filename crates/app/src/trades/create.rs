@@ -8,11 +8,11 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use alloy_primitives::Address;
-use chain::{AccountState, Fill};
+use chain::{AccountState, ChainError, Fill, IntentSide};
 use domain::ids::{CorrelationId, TradeId};
 use domain::market::MarketStatus;
 use domain::sandbox::Scenario;
-use domain::trade::{AmountType, Draft, Side, State, TradeRequest};
+use domain::trade::{AmountType, Draft, Side, State, TradeRequest, TradeWarning};
 use domain::{ErrorCode, Usdc, Wad, limits};
 use futures::future::{Either, pending, select};
 use store::markets::Market;
@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use super::desk;
 use super::funds::{Funds, delegated_account, insufficient, too_few_tokens};
-use super::plan::{Sellable, TradePlan, plan, quoted_amount, side_of};
+use super::plan::{Sellable, TradePlan, plan, quoted_amount, sells_whole_position, side_of};
 use super::replay::{find_replay, find_replay_of_unjudged, in_progress};
 use super::sandbox;
 use crate::caller::Caller;
@@ -74,6 +74,13 @@ pub struct DryRun {
     /// The amounts that the trade would move at the current price.
     pub quote: Fill,
     pub is_held: bool,
+}
+
+impl DryRun {
+    pub fn warnings(&self) -> Vec<TradeWarning> {
+        let (usdc, tokens) = (Usdc::from_atomic(self.quote.usdc_atomic), Wad(self.quote.tokens_wad));
+        TradeWarning::list(self.request.side, usdc, tokens)
+    }
 }
 
 /// Validates a request and creates its trade, unless the request is a replay or a dry run.
@@ -193,8 +200,8 @@ async fn judge(
         let past = request.deadline.unwrap_or(now).to_string();
         return Err(AppError::wrong_value("/deadline", "must be in the future", &past).into());
     }
-    if request.amount_type == AmountType::Usdc {
-        minimum::check_trade(ctx, request.amount)?;
+    if request.side == Side::Buy && request.amount_type == AmountType::Usdc {
+        minimum::check_buy(ctx, request.amount)?;
     }
     let (market, outcome_index) = tradeable_market(ctx, &request).await?;
     let chain_market_id = market.chain_market_id.unwrap_or_default();
@@ -229,9 +236,19 @@ async fn judge(
         Some(quote) => quote,
         None => ctx.chain.quote(chain_market_id, outcome_index, side, balance.0).await,
     };
-    let quote = quote.map_err(|error| minimum::refused_quote(ctx, error))?;
-    let plan = plan(&request, &quote, ctx.config.default_slippage_bps, Sellable::of(&state.policy, now))?;
-    minimum::check_trade(ctx, Usdc::from_atomic(quote.usdc_atomic))?;
+    let sellable = Sellable::of(&state.policy, now);
+    let place = (chain_market_id, outcome_index);
+    let (side, quote) = match quote_whole_position(ctx, &request, &quote, place, (balance, sellable)).await? {
+        Some(whole) => (IntentSide::SellTokens, whole),
+        None => (side, quote.map_err(|error| minimum::refused_quote(ctx, error))?),
+    };
+    let plan = plan(&request, side, &quote, ctx.config.default_slippage_bps, sellable)?;
+    let quoted = Usdc::from_atomic(quote.usdc_atomic);
+    if sells {
+        minimum::check_sale(ctx, quoted, plan.gives, balance)?;
+    } else {
+        minimum::check_buy(ctx, quoted)?;
+    }
     limits::check_per_trade(&caller.limits(), plan.counted).map_err(AppError::from)?;
     if sells && balance < plan.gives {
         return Err(too_few_tokens().into());
@@ -281,6 +298,28 @@ async fn judge(
         sandbox::apply(ctx, caller, &request, chain_market_id, scenario, &mut trade).await?;
     }
     Ok(Judged { trade, account: state, request, market, plan, quote, scenario })
+}
+
+/// Returns the quote of a sale of the whole position, if the request means it: it would leave, or
+/// lack, less than an amount can name. Nobody could sell or claim what it left.
+async fn quote_whole_position(
+    ctx: &Ctx,
+    request: &TradeRequest,
+    quote: &Result<Fill, ChainError>,
+    (chain_market_id, outcome_index): (u64, u8),
+    (held, sellable): (Wad, Sellable),
+) -> Result<Option<Fill>, AppError> {
+    let tokens = match (request.side, request.amount_type, quote) {
+        (Side::Buy, ..) | (_, AmountType::All, _) | (_, AmountType::Usdc, Err(_)) => return Ok(None),
+        (_, AmountType::Tokens, _) => Wad::from_amount(request.amount),
+        (_, AmountType::Usdc, Ok(quote)) => Wad(quote.tokens_wad),
+    };
+    if tokens == held || !sells_whole_position(request, tokens, held, sellable) {
+        return Ok(None);
+    }
+    let whole = ctx.chain.quote(chain_market_id, outcome_index, IntentSide::SellTokens, held.0).await?;
+    let pays_enough = request.amount_type != AmountType::Usdc || whole.usdc_atomic >= request.amount.atomic();
+    Ok(pays_enough.then_some(whole))
 }
 
 /// Creates the trade of a request that has been judged, unless it is a dry run.

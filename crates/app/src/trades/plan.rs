@@ -5,6 +5,7 @@
 use alloy_primitives::U256;
 use chain::{Fill, IntentSide, Policy, tokens_of_face_value};
 use domain::limits::SpendRefusal;
+use domain::position::is_closing_sale;
 use domain::trade::{AmountType, Side, TradeRequest};
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 
@@ -73,6 +74,13 @@ pub const fn side_of(request: &TradeRequest) -> IntentSide {
     }
 }
 
+/// Reports whether a sale of `tokens` is replaced by one of all `held` tokens, which differ from them
+/// by less than an amount can name. It must stay within the request's bound and the key's caps.
+pub fn sells_whole_position(request: &TradeRequest, tokens: Wad, held: Wad, sellable: Sellable) -> bool {
+    let is_within_bound = request.max_tokens_in.is_none_or(|most| held <= most);
+    is_closing_sale(held, tokens) && is_within_bound && sellable.check(held).is_ok()
+}
+
 /// Returns the request's slippage in basis points, or the default if nothing else bounds the price.
 ///
 /// No trade may execute at an arbitrary price. For exact tokens only the slippage bounds the price,
@@ -88,15 +96,16 @@ fn slippage_bps(request: &TradeRequest, default_bps: u16) -> Option<u16> {
 
 /// Computes the plan of a request at a quote.
 ///
-/// Rejects the request if the quote already violates one of its bounds. The token bound of a sale
+/// `side` is that of the request, or [`IntentSide::SellTokens`] if the sale was widened to the whole
+/// position: see [`sells_whole_position`]. Rejects the request if the quote already violates one of its bounds. The token bound of a sale
 /// never exceeds `sellable`, so that the signed intent stays within the key's sale caps.
 pub fn plan(
     request: &TradeRequest,
+    side: IntentSide,
     quote: &Fill,
     default_bps: u16,
     sellable: Sellable,
 ) -> Result<TradePlan, AppError> {
-    let side = side_of(request);
     let slippage_bps = slippage_bps(request, default_bps);
     let quoted_usdc = Usdc::from_atomic(quote.usdc_atomic);
     let quoted_tokens = Wad(quote.tokens_wad);
@@ -152,7 +161,10 @@ pub fn plan(
             if request.max_tokens_in.is_some_and(|most| quoted_tokens > most) {
                 return Err(AppError::new(ErrorCode::SlippageExceeded));
             }
-            let usdc = usdc_less_bps_ceil(quoted_usdc, slippage_bps.unwrap_or(default_bps));
+            let by_slippage = usdc_less_bps_ceil(quoted_usdc, slippage_bps.unwrap_or(default_bps));
+            // The trader asked for this much USDC, and gets it for the whole position.
+            let asks_usdc = request.amount_type == AmountType::Usdc;
+            let usdc = if asks_usdc { request.amount } else { by_slippage };
             let tokens = if side == IntentSide::SellAll {
                 // Buys in flight may execute before this sale, and their tokens are sold too. Twice
                 // the present balance is a bound with room for them.
@@ -161,7 +173,8 @@ pub fn plan(
             } else {
                 quoted_tokens
             };
-            let (counted, reserved) = (quoted_usdc, Usdc::ZERO);
+            let counted = if asks_usdc { request.amount } else { quoted_usdc };
+            let reserved = Usdc::ZERO;
             Ok(TradePlan { side, usdc, tokens, counted, reserved, gives: quoted_tokens, slippage_bps })
         }
     }
@@ -231,7 +244,7 @@ mod tests {
     const SELLABLE: Sellable = Sellable { per_trade: Wad(U256::MAX), left: Wad(U256::MAX) };
 
     fn planned(request: &TradeRequest, fill: Fill) -> Result<TradePlan, AppError> {
-        plan(request, &fill, DEFAULT_BPS, SELLABLE)
+        plan(request, side_of(request), &fill, DEFAULT_BPS, SELLABLE)
     }
 
     #[test]
@@ -239,7 +252,8 @@ mod tests {
         let sell = |amount_type| request("sell", amount_type, Draft::default());
         let of = |amount_type, per_trade: u128, left: u128| {
             let sellable = Sellable { per_trade: Wad::from(per_trade), left: Wad::from(left) };
-            plan(&sell(amount_type), &fill(10_000_000, 1_000), DEFAULT_BPS, sellable)
+            let request = sell(amount_type);
+            plan(&request, side_of(&request), &fill(10_000_000, 1_000), DEFAULT_BPS, sellable)
         };
         for amount_type in ["usdc", "tokens", "all"] {
             let refused = of(amount_type, 999, 5_000).unwrap_err();
@@ -251,6 +265,31 @@ mod tests {
         assert_eq!(of("usdc", 5_000, 5_000).unwrap().tokens, Wad::from(1_020));
         assert_eq!(of("usdc", 5_000, 1_010).unwrap().tokens, Wad::from(1_010));
         assert_eq!(of("all", 5_000, 5_000).unwrap().tokens, Wad::from(2_000));
+    }
+
+    #[test]
+    fn a_sale_becomes_one_of_the_whole_position_only_within_its_bound_and_caps() {
+        let (held, tokens) = (Wad::from(1_500_000_000_000_000_001), Wad::from(1_500_000_000_000_000_000));
+        let most = |tokens: &str| {
+            let bound = Draft { max_tokens_in: Some(tokens.into()), ..Draft::default() };
+            request("sell", "tokens", bound)
+        };
+        let is_whole =
+            |request: &TradeRequest, sellable| sells_whole_position(request, tokens, held, sellable);
+        assert!(is_whole(&request("sell", "tokens", Draft::default()), SELLABLE));
+        assert!(is_whole(&most("1500000000000000001"), SELLABLE));
+        assert!(!is_whole(&most("1500000000000000000"), SELLABLE));
+        let capped = Sellable { per_trade: tokens, left: held };
+        assert!(!is_whole(&request("sell", "tokens", Draft::default()), capped));
+    }
+
+    #[test]
+    fn a_request_for_usdc_gets_at_least_that_for_the_whole_position() {
+        let request = request("sell", "usdc", Draft::default());
+        let planned =
+            plan(&request, IntentSide::SellTokens, &fill(10_000_001, 1_000), DEFAULT_BPS, SELLABLE).unwrap();
+        assert_eq!((planned.usdc, planned.counted), (Usdc::from_whole(10), Usdc::from_whole(10)));
+        assert_eq!((planned.tokens, planned.gives), (Wad::from(1_000), Wad::from(1_000)));
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod bad_catalogs;
 mod caps;
 mod catalog_races;
 mod cleanup;
+mod closing;
 mod confirmation_races;
 mod confirmations;
 mod confirmed_accounts;

@@ -5,9 +5,9 @@ use app::AppError;
 use app::markets::{QuoteRequest, quote, quote_usdc};
 use app::redemptions::ClaimResult;
 use domain::trade::{Side, Status};
-use domain::{ErrorCode, Usdc};
+use domain::{ErrorCode, Usdc, Wad};
 use store::Store;
-use testkit::{TestApp, TestMarket};
+use testkit::{TestApp, TestKey, TestMarket};
 
 use crate::scene::{Scene, assert_refused};
 
@@ -21,6 +21,18 @@ fn assert_names_the_minimum(refusal: &AppError) {
     assert_eq!(refusal.code, ErrorCode::AmountTooSmall, "{refusal}");
     assert_eq!(refusal.extensions["minimum"], "10000");
     assert_eq!(refusal.detail, "The amount must be at least 0.01 USDC.");
+}
+
+fn assert_names_the_minimum_sale(refusal: &AppError) {
+    assert_eq!(refusal.code, ErrorCode::AmountTooSmall, "{refusal}");
+    assert_eq!(refusal.extensions["minimum"], "10000");
+    assert_eq!(refusal.detail, "A sale that leaves tokens must bring at least 0.01 USDC.");
+}
+
+/// Returns the outcomes that can be claimed.
+async fn claimable_outcomes(app: &TestApp, key: &TestKey, market: TestMarket) -> Vec<u8> {
+    let positions = app::portfolio::positions(&app.ctx, &key.caller, Some(market.id)).await.unwrap();
+    positions.iter().filter(|it| it.is_claimable).map(|it| it.held.outcome_index).collect()
 }
 
 /// Resolves the market so that outcome tokens pay these hundredths of a USDC.
@@ -39,7 +51,8 @@ store::on_each_engine! {
         app.run_workers().await;
         assert_eq!(app.status(made.id).await, Status::Completed);
 
-        assert_refused(&app, key.sell(&market, 0, "0.009999"), ErrorCode::AmountTooSmall).await;
+        let small = assert_refused(&app, key.sell(&market, 0, "0.009999"), ErrorCode::AmountTooSmall).await;
+        assert_names_the_minimum_sale(&small);
         let sold = key.sell(&market, 0, "0.01").await;
         app.run_workers().await;
         assert_eq!(app.status(sold.id).await, Status::Completed);
@@ -55,21 +68,47 @@ store::on_each_engine! {
             let buy = key.buy(&market, 0, tokens).in_tokens();
             assert_names_the_minimum(&assert_refused(&app, buy, ErrorCode::AmountTooSmall).await);
             let sell = key.sell(&market, 0, tokens).in_tokens();
-            assert_names_the_minimum(&assert_refused(&app, sell, ErrorCode::AmountTooSmall).await);
+            assert_names_the_minimum_sale(&assert_refused(&app, sell, ErrorCode::AmountTooSmall).await);
         }
         key.buy(&market, 0, "0.03").in_tokens().await;
         key.sell(&market, 0, "0.03").in_tokens().await;
     }
 
-    async fn a_position_below_the_minimum_value_cannot_be_sold_as_a_whole(store: Store) {
-        let Scene { app, key, market, .. } = scene(store).await;
+    async fn a_position_below_the_minimum_value_is_sold_as_a_whole(store: Store) {
+        let Scene { app, ada, key, market } = scene(store).await;
         key.buy(&market, 0, "0.01").await;
         app.run_workers().await;
         // The fees of the buy and the sale reduce it.
-        assert_refused(&app, key.sell_all(&market, 0), ErrorCode::AmountTooSmall).await;
+        let sold = key.sell_all(&market, 0).await;
+        app.run_workers().await;
+        assert_eq!(app.status(sold.id).await, Status::Completed);
+        assert_eq!(app.tokens(&ada, market, 0).await, Wad::ZERO);
+        app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_quote_below_the_minimum_is_rejected_like_a_trade(store: Store) {
+    async fn a_sale_rounded_to_six_decimals_sells_the_whole_position(store: Store) {
+        let Scene { app, ada, key, market } = scene(store).await;
+        let millionth = Wad::MIN_AMOUNT.0;
+        for rounds_up in [false, true] {
+            key.buy(&market, 0, "7").await;
+            app.run_workers().await;
+            let held = app.tokens(&ada, market, 0).await.0;
+            assert_ne!(held % millionth, U256::ZERO, "the position has more than six decimals");
+            let rounded = if rounds_up { held.div_ceil(millionth) } else { held / millionth };
+            let amount = Usdc::from_atomic(rounded.to()).to_decimal();
+            let sale = key.sell(&market, 0, &amount).in_tokens();
+            assert_eq!(sale.clone().dry_run().await.unwrap().quote.tokens_wad, held);
+            let sold = sale.await;
+            app.run_workers().await;
+            assert_eq!(app.status(sold.id).await, Status::Completed);
+            assert_eq!(app.tokens(&ada, market, 0).await, Wad::ZERO);
+        }
+        let none = assert_refused(&app, key.sell_all(&market, 0), ErrorCode::InsufficientBalance).await;
+        assert_eq!(none.detail, "There are no tokens to sell.");
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn a_quote_of_a_buy_below_the_minimum_is_rejected_like_a_trade(store: Store) {
         let Scene { app, key, market, .. } = scene(store).await;
         key.buy(&market, 0, "10").await;
         app.run_workers().await;
@@ -81,32 +120,32 @@ store::on_each_engine! {
         assert_names_the_minimum(&ask(Side::Buy, 9_999).await.unwrap_err());
         assert_names_the_minimum(&ask(Side::Buy, 1).await.unwrap_err());
         assert_eq!(ask(Side::Buy, 10_000).await.unwrap(), 10_000);
-        assert_names_the_minimum(&ask(Side::Sell, 1).await.unwrap_err());
+        // The asker may hold no more than that.
+        assert_eq!(ask(Side::Sell, 1).await.unwrap(), 0);
         let usdc = |atomic| quote_usdc(&app.ctx, &id, 0, Side::Buy, Usdc::from_atomic(atomic));
         assert_names_the_minimum(&usdc(9_999).await.unwrap_err());
         assert!(usdc(10_000).await.is_ok());
     }
 
-    async fn a_claim_below_the_minimum_must_be_redeemed_on_chain(store: Store) {
+    async fn a_claim_has_no_minimum(store: Store) {
         let Scene { app, ada, key, market } = scene(store).await;
         key.buy(&market, 0, "0.01").await;
         key.buy(&market, 1, "0.02").await;
         app.run_workers().await;
         resolve_in_parts(&app, market, &[10, 90]).await;
-        assert_names_the_minimum(&key.redeem(&market, 0).await.unwrap_err());
-        assert!(matches!(key.redeem(&market, 1).await.unwrap(), ClaimResult::Created(_)));
-        let positions = app::portfolio::positions(&app.ctx, &key.caller, Some(market.id)).await.unwrap();
-        let claimable: Vec<_> = positions.iter().map(|position| position.is_claimable).collect();
-        assert_eq!(claimable, [false, true]);
+        assert_eq!(claimable_outcomes(&app, &key, market).await, [0, 1]);
+        for outcome in [0, 1] {
+            assert!(matches!(key.redeem(&market, outcome).await.unwrap(), ClaimResult::Created(_)));
+        }
         app.run_workers().await;
-        let before = app.balance(&ada).await;
-        app.stranger_redeems(&ada, market, 0).await;
-        assert!(app.balance(&ada).await > before);
-        app.run_workers().await;
+        assert!(claimable_outcomes(&app, &key, market).await.is_empty());
+        for outcome in [0, 1] {
+            assert_eq!(app.tokens(&ada, market, outcome).await, Wad::ZERO);
+        }
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn winnings_below_the_minimum_are_not_paid_automatically(store: Store) {
+    async fn winnings_below_the_automatic_minimum_are_paid_when_they_are_claimed(store: Store) {
         let app = TestApp::with().on(store).minimum(CENT).automatic_redemptions().start().await;
         let Scene { app, ada, key, market } = Scene::of(app).await;
         key.buy(&market, 0, "0.01").await;
@@ -118,6 +157,12 @@ store::on_each_engine! {
         let paid: Vec<_> = claims.iter().map(|claim| claim.outcome_index).collect();
         assert_eq!(paid, [1]);
         assert_eq!(app.rows().await.redemptions, 1);
+        assert_eq!(claimable_outcomes(&app, &key, market).await, [0]);
+        let automatic = key.redeem(&market, 1).await.unwrap_err();
+        assert_eq!(automatic.code, ErrorCode::RedemptionsNotEnabled);
+        app::redemptions::claim_own(&app.ctx, &key.caller, None).await.unwrap();
+        app.run_workers().await;
+        assert_eq!(app.tokens(&ada, market, 0).await, Wad::ZERO);
         app.assert_ledger_equals_chain().await;
     }
 }

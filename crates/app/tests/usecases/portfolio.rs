@@ -1,7 +1,7 @@
 //! Positions of an account and their value.
 
 use alloy_primitives::U256;
-use app::portfolio::{ValuedPosition, positions, summary, worth_floor};
+use app::portfolio::{ValuedPosition, positions, summary};
 use chain::calls;
 use domain::key::Tier;
 use domain::{ErrorCode, Usdc, UsdcDelta, Wad};
@@ -27,7 +27,7 @@ store::on_each_engine! {
         let prices = scene.app.ctx.chain.prices(scene.market.number).await.unwrap();
         for (position, price) in held(&scene).await.iter().zip(prices) {
             assert_eq!(position.price, Wad(price));
-            assert_eq!(position.value, worth_floor(position.position().tokens, Wad(price)));
+            assert_eq!(position.value, position.position().tokens.worth_floor(Wad(price)));
             assert_eq!(position.claimable, Usdc::ZERO);
             let cost = position.position().cost_basis;
             assert_eq!(position.unrealized_pnl(), UsdcDelta::between(position.value, cost));
@@ -50,7 +50,7 @@ store::on_each_engine! {
         scene.app.run_workers().await;
         let [yes, no] = held(&scene).await;
         assert_eq!((yes.price, no.price), (Wad::ONE, Wad::ZERO));
-        assert_eq!(yes.claimable, worth_floor(yes.position().tokens, Wad::ONE));
+        assert_eq!(yes.claimable, yes.position().tokens.worth_floor(Wad::ONE));
         assert_eq!((yes.value, no.value, no.claimable), (yes.claimable, Usdc::ZERO, Usdc::ZERO));
 
         let before = scene.app.balance(&scene.ada).await;

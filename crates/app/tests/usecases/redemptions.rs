@@ -1,5 +1,6 @@
 //! Claims of settled positions: the claimant, the amount, and that there is only one per position.
 
+use alloy_primitives::U256;
 use app::AppError;
 use app::markets::{Cancelling, Move};
 use app::portfolio::positions;
@@ -7,7 +8,7 @@ use app::redemptions::ClaimResult;
 use domain::key::Tier;
 use domain::market::MarketStatus;
 use domain::redemption::RedemptionStatus;
-use domain::{ErrorCode, Usdc, UsdcDelta};
+use domain::{ErrorCode, Usdc, UsdcDelta, Wad};
 use store::Store;
 use testkit::{TestApp, TestKey, TestMarket};
 
@@ -130,6 +131,23 @@ store::on_each_engine! {
         app.run_workers().await;
         assert_not_claimable(&scene, 1, "losing_outcome").await;
         assert_not_claimable(&scene, 0, "no_tokens").await;
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn tokens_that_pay_less_than_a_millionth_are_too_few_and_no_open_position(store: Store) {
+        let scene = Scene::on(store).await;
+        let Scene { app, ada, key, market } = &scene;
+        key.buy(market, 0, "1").await;
+        app.run_workers().await;
+        // Sells all but five millionths of a token, which then pay 10 percent of a USDC each.
+        let left = app.tokens(ada, *market, 0).await.0 / Wad::MIN_AMOUNT.0 - U256::from(5);
+        key.sell(market, 0, &Usdc::from_atomic(left.to()).to_decimal()).in_tokens().await;
+        app.run_workers().await;
+        app.resolve_in_parts(*market, &[10, 90]).await;
+        app.run_workers().await;
+        assert_not_claimable(&scene, 0, "too_few_tokens").await;
+        let held = positions(&app.ctx, &key.caller, Some(market.id)).await.unwrap();
+        assert!(held[0].position().tokens > Wad::ZERO && !held[0].is_open() && !held[0].is_claimable);
         app.assert_ledger_equals_chain().await;
     }
 

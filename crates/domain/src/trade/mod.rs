@@ -5,6 +5,7 @@ mod hold;
 mod request;
 mod state;
 mod trace;
+mod warning;
 
 pub use crate::field_error::FieldError;
 pub use confirmation::{ConfirmRefusal, ConfirmationKey, check_confirmation};
@@ -14,3 +15,4 @@ pub use state::{
     Failure, IllegalMove, KEY_ENDED, RiskRejection, Settlement, State, Status, TraceEvent, TraceStage,
     Transition,
 };
+pub use warning::TradeWarning;

@@ -2,6 +2,7 @@
 
 use alloy_primitives::Address;
 use domain::ids::MarketId;
+use domain::position::Position;
 use domain::time::{DAY_MS, HOUR_MS};
 use domain::{Timestamp, Usdc, UsdcDelta, Wad};
 
@@ -90,7 +91,8 @@ pub async fn list_leaders(
 }
 
 record! {
-    /// An open position with its market's state, from which its current value is computed.
+    /// A position with tokens, and its market's state, from which its current value is computed. Lost
+    /// ones count with their loss.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct OpenPosition {
         pub market_id: MarketId = "p.market_id",
@@ -110,7 +112,15 @@ record! {
     }
 }
 
-/// Lists an account's open positions after `after` (market and outcome), in order, at most `limit`.
+impl OpenPosition {
+    /// Reports whether the position can still be sold or paid.
+    pub fn is_open(&self) -> bool {
+        let payout = self.payouts.as_ref().and_then(|all| all.get(usize::from(self.outcome_index)).copied());
+        Position { tokens: self.tokens, ..Position::default() }.is_open(payout)
+    }
+}
+
+/// Lists an account's positions with tokens after `after` (market and outcome), in order, at most `limit`.
 pub async fn list_open_positions(
     tx: &mut Tx,
     account: Address,

@@ -318,7 +318,7 @@ crate::on_each_engine! {
 
     async fn featured_and_ranked_rows_come_from_the_ends_of_indexes(store: Store) {
         sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
-        let featured = ran(&store, (), |tx, ()| Box::pin(list_featured(tx))).await;
+        let featured = ran(&store, (), |tx, ()| Box::pin(list_featured(tx, NOW))).await;
         assert_ways("featured", &featured, 1, &[], &["markets_featured"]);
         let leaders = async |timeframe, sort| {
             ran(&store, (timeframe, sort), |tx, (timeframe, sort)| {

@@ -2,6 +2,7 @@
 
 use alloy_primitives::Address;
 use domain::ids::{MarketId, ThreadId};
+use domain::position::Position;
 use domain::{Usdc, Wad};
 
 use super::leaders::Leader;
@@ -22,15 +23,27 @@ record! {
     }
 }
 
-/// Lists the largest positions of a market, largest first, at most `limit`.
+/// Lists the largest open positions of a market, largest first, at most `limit`. Only outcomes that
+/// pay something have any after the market's result.
 pub async fn list_holders(tx: &mut Tx, id: MarketId, limit: u32) -> Result<Vec<Holder>, StoreError> {
+    // Of a position of at most 12 digits (less than a millionth of a token) nobody can get anything.
+    // `paying` has one digit per outcome.
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
         Holder::COLUMNS,
-        " FROM positions WHERE market_id = $1 AND tokens_wad <> '0'
-        ORDER BY LENGTH(tokens_wad) DESC, tokens_wad DESC LIMIT $2"
+        " FROM positions WHERE market_id = $1 AND LENGTH(tokens_wad) > 12
+        AND ($2 = '' OR SUBSTR($2, CAST(outcome_index + 1 AS INTEGER), 1) = '1')
+        ORDER BY LENGTH(tokens_wad) DESC, tokens_wad DESC LIMIT $3"
     );
-    tx.list(SQL, &params![id, limit], Holder::from_row).await
+    let payouts = crate::markets::find(tx, id).await?.and_then(|market| market.payouts).unwrap_or_default();
+    let digit = |payout: &Wad| if *payout > Wad::ZERO { '1' } else { '0' };
+    let paying: String = payouts.iter().map(digit).collect();
+    let holders = tx.list(SQL, &params![id, paying, limit], Holder::from_row).await?;
+    let is_open = |holder: &Holder| {
+        let payout = payouts.get(usize::from(holder.outcome_index)).copied();
+        Position { tokens: holder.tokens, ..Position::default() }.is_open(payout)
+    };
+    Ok(holders.into_iter().filter(is_open).collect())
 }
 
 /// Returns an account's figures of all time. `None` if it has never traded.

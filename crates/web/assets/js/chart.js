@@ -2,6 +2,7 @@
 
 import { formatTime } from "./page.js";
 import { follow } from "./live.js";
+import { fetchPart } from "./part.js";
 
 const MARGIN = 8;
 
@@ -78,21 +79,6 @@ export class Chart {
   }
 }
 
-// Reads the same figure from another page of this site. Trusted Types forbid DOMParser, which
-// parses any string.
-function fetchFigure(id, url) {
-  return new Promise((done, fail) => {
-    const request = Object.assign(new XMLHttpRequest(), { responseType: "document", onerror: fail });
-    request.onload = () => {
-      const figure = request.response?.getElementById(id);
-      if (figure) done(document.adoptNode(figure));
-      else fail(new Error(`no figure in ${url}`));
-    };
-    request.open("GET", url);
-    request.send();
-  });
-}
-
 const KEYS = {
   ArrowLeft: (chart) => chart.step(-1),
   ArrowRight: (chart) => chart.step(1),
@@ -134,7 +120,7 @@ export function start(figure) {
   let loading;
   const load = async () => {
     const wanted = (loading = url);
-    const fresh = await fetchFigure(figure.id, wanted).finally(() => wanted === url && (loading = undefined));
+    const fresh = await fetchPart(figure.id, wanted).finally(() => wanted === url && (loading = undefined));
     if (wanted !== url) return;
     figure.replaceChildren(...fresh.childNodes);
     Object.assign(figure.dataset, fresh.dataset);

@@ -7,6 +7,7 @@ const MODULES = {
   chart: () => import("./chart.js"),
   file: () => import("./file.js"),
   market: () => import("./market.js"),
+  outcomes: () => import("./outcomes.js"),
   own: () => import("./own.js"),
   passkey: () => import("./passkey.js"),
   ticket: () => import("./ticket.js"),
@@ -17,8 +18,8 @@ async function load(element) {
   for (const name of element.dataset.module.split(" ")) (await MODULES[name]()).start(element);
 }
 
-// A button that is pressed before the module has loaded is pressed again after it. An empty element
-// cannot be used: the <details> around it counts.
+// A button that is pressed before the module has loaded is pressed again after it. Of an empty
+// element, the <details> around it counts.
 function loadOnUse(element) {
   const area = element.closest("details") ?? element;
   const loaded = new AbortController();

@@ -35,7 +35,10 @@ export function worstAccepted(order, quote, slippageBps) {
 
 // Returns the most slippage against `usdcOut` that still brings `worst`, or null if none does.
 export function remainingSlippage(usdcOut, worst) {
-  return BigInt(usdcOut) < worst ? null : Number(((BigInt(usdcOut) - worst) * BPS) / BigInt(usdcOut));
+  const out = BigInt(usdcOut);
+  if (out < worst) return null;
+  // A position whose sale rounds to nothing can only be given away.
+  return out === 0n ? 0 : Number(((out - worst) * BPS) / out);
 }
 
 // One order at a time. `env` has post, get, pause, newKey(), storeKey(key or null), signTrade(order,
@@ -265,6 +268,7 @@ class View {
     for (const element of this.form.querySelectorAll("[data-quote]")) {
       element.textContent = texts[element.dataset.quote] ?? "–";
     }
+    this.part("warning").textContent = quote?.warnings.map(({ message }) => message).join(" ") ?? "";
     const submit = this.part("submit");
     submit.disabled = !quote;
     submit.textContent = submit.dataset.label;

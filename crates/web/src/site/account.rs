@@ -102,7 +102,7 @@ pub async fn portfolio(
         positions: owned
             .positions
             .iter()
-            .filter(|it| !it.position().tokens.0.is_zero())
+            .filter(|it| it.is_open() || is_claiming(it, &claiming))
             .map(|it| OwnPosition::new(it, &claiming))
             .collect(),
         claimable: Some(claimable_of(&owned.positions, &claiming))

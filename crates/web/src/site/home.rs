@@ -114,7 +114,7 @@ async fn read_rows(app: &Shared) -> Result<Rows, StoreError> {
                 };
                 Ok(Rows {
                     categories: list_categories(tx, MOST_CATEGORIES).await?,
-                    featured: list_featured(tx).await?,
+                    featured: list_featured(tx, *now).await?,
                     trending: trending.into_iter().map(|market| market.listed).collect(),
                     ending: list_markets(tx, &open, MarketSort::EndTime, Order::Asc, extent).await?.items,
                     threads: list_threads(tx, &active, ThreadSort::TotalVolume, Order::Desc, extent)

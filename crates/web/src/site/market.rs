@@ -8,13 +8,17 @@ use domain::market::MarketStatus;
 use domain::page::Page;
 use domain::{Timestamp, Usdc, Wad};
 use http_kit::{NamedQuery, Parameters, PathId, Problem, RawQuery, Shared};
-use presentation::{Chart, MarketFace, Scale, amounts, find_market, markdown, next_end};
+use presentation::market_face::Shown;
+use presentation::{
+    Chart, MarketFace, Scale, amounts, find_market, markdown, market_face, next_end, numbers,
+};
 use store::StoreError;
 use store::catalog::{Organization, Thread};
 use store::markets::{Market, Outcome};
 use store::movements::{Movement, TradeFilter};
 use store::public::{Holder, list_holders};
 
+use super::outcomes::{OutcomesPart, OutcomesQuery};
 use super::shell::{Reader, Section, Shell, cached};
 use super::traders::{Account, TradeLine};
 use super::trading::TicketPart;
@@ -42,19 +46,24 @@ const RANGE_LABELS: [(&str, &str, &str); 5] = [
 ];
 const SCALES: &[(&str, Scale)] = &[("fit", Scale::Fitted), ("full", Scale::FromZero)];
 
-/// The parameters `range` and `scale`.
+/// The parameters of the chart, `range` and `scale`, and those of the outcomes.
 #[derive(Debug)]
-pub struct ChartQuery {
+pub struct MarketQuery {
     range: Range,
     scale: Scale,
+    outcomes: OutcomesQuery,
 }
 
-impl Parameters for ChartQuery {
-    const NAMES: &'static [&'static str] = &["range", "scale"];
+impl Parameters for MarketQuery {
+    const NAMES: &'static [&'static str] = {
+        let [outcome, find, page] = OutcomesQuery::NAMES;
+        &["range", "scale", outcome, find, page]
+    };
 
     fn read(asked: &mut RawQuery<'_>) -> Option<Self> {
         let (range, scale) = (asked.word("range", RANGES), asked.word("scale", SCALES));
-        Some(Self { range: range?, scale: scale? })
+        let outcomes = OutcomesQuery::read(asked);
+        Some(Self { range: range?, scale: scale?, outcomes })
     }
 }
 
@@ -126,6 +135,8 @@ struct ParentLink {
 struct MarketPage {
     shell: Shell,
     market: MarketFace,
+    /// Lists every outcome, in pages.
+    outcomes: OutcomesPart,
     /// The status as the API spells it.
     status: &'static str,
     badge: (&'static str, &'static str),
@@ -166,7 +177,7 @@ pub async fn page(
     State(app): State<Shared>,
     reader: Reader,
     PathId(id): PathId,
-    query: NamedQuery<ChartQuery>,
+    query: NamedQuery<MarketQuery>,
 ) -> Result<Response, Problem> {
     let NamedQuery { parameters: chosen, name } = query;
     let read = async || {
@@ -181,16 +192,21 @@ pub async fn page(
             Range::OneHour | Range::OneDay => None,
             _ => chart.as_ref().and_then(Chart::change_in_a_day),
         };
+        let all = Shown::list(&market, &outcomes);
         let page = MarketPage::new(&app, &reader, (market, outcomes), face, rows, now);
         let label = RANGE_LABELS.iter().find(|(word, ..)| Range::of_word(word) == Some(chosen.range));
         let chart = chart.map(|chart| ChartPart::new(&chart, label.map_or("", |(_, _, label)| *label)));
         let ticket = match &reader.person {
             Some(person) if reader.stop.is_none() && page.status == MarketStatus::Open.as_str() => {
-                Some(TicketPart::read(&app, person, page.market.id, &page.market.outcomes, &reader).await?)
+                let (id, first) = (page.market.id, chosen.outcomes.chosen);
+                Some(TicketPart::read(&app, person, id, (&all, first), &reader).await?)
             }
             _ => None,
         };
-        Ok((MarketPage { change, chart, ticket, ..page.with_links(&chosen) }, until))
+        let held = |index: u8| ticket.as_ref().and_then(|ticket| ticket.held(index));
+        let path = format!("/markets/{}", page.market.id);
+        let outcomes = OutcomesPart::new(&path, &all, &chosen.outcomes, held);
+        Ok((MarketPage { change, chart, outcomes, ticket, ..page.with_links(&chosen) }, until))
     };
     cached(&app, &reader, &name, read).await
 }
@@ -239,8 +255,14 @@ impl MarketPage {
             .with_card(app, &path, &face.version());
         let status = market.status_at(now);
         let label = |index: u8| outcomes.get(usize::from(index)).map_or("", |outcome| outcome.label.as_str());
-        let holders =
-            rows.holders.iter().map(|holder| HolderLine::new(holder, label(holder.outcome_index), &face));
+        let price = |index: u8| {
+            let outcome = outcomes.get(usize::from(index));
+            outcome.map_or(0, |outcome| market_face::ppm(numbers::of_outcome(&market, outcome)))
+        };
+        let holders = rows
+            .holders
+            .iter()
+            .map(|holder| HolderLine::new(holder, label(holder.outcome_index), price(holder.outcome_index)));
         let trades = rows
             .trades
             .iter()
@@ -260,6 +282,7 @@ impl MarketPage {
             fee: percent_of(market.fee_bps),
             change: None,
             chart: None,
+            outcomes: OutcomesPart::new(&path, &[], &OutcomesQuery::default(), |_| None),
             ranges: Vec::new(),
             scales: Vec::new(),
             trades: trades.collect(),
@@ -274,7 +297,7 @@ impl MarketPage {
     }
 
     /// Adds the links to other ranges and scales.
-    fn with_links(self, chosen: &ChartQuery) -> Self {
+    fn with_links(self, chosen: &MarketQuery) -> Self {
         let word = |known: &[(&'static str, Scale)], scale| {
             known.iter().find(|(_, it)| *it == scale).map_or("fit", |(word, _)| *word)
         };
@@ -298,12 +321,7 @@ impl MarketPage {
 }
 
 impl HolderLine {
-    fn new(holder: &Holder, outcome: &str, face: &MarketFace) -> Self {
-        let ppm = face
-            .outcomes
-            .iter()
-            .find(|shown| shown.index == holder.outcome_index)
-            .map_or(0, |shown| shown.ppm);
+    fn new(holder: &Holder, outcome: &str, ppm: u32) -> Self {
         Self {
             account: Account::new(holder.account),
             outcome: outcome.to_owned(),
@@ -375,7 +393,7 @@ fn parents_of(thread: Option<&Thread>, organization: Option<&Organization>) -> V
 
 /// Formats basis points, e.g. `1%` or `0.25%`.
 fn percent_of(bps: u16) -> String {
-    format!("{}%", presentation::numbers::decimal(&bps, 2))
+    format!("{}%", numbers::decimal(&bps, 2))
 }
 
 fn embed_of(app: &Shared, face: &MarketFace, has_about: bool) -> String {

@@ -18,6 +18,7 @@ mod live;
 mod market;
 mod markets;
 mod notifications;
+mod outcomes;
 mod own_trade;
 mod owners;
 mod preferences;

@@ -9,7 +9,7 @@ use axum::response::Response;
 use domain::ids::MarketId;
 use domain::{Usdc, UsdcDelta};
 use http_kit::{NamedQuery, NoParameters, PathId, Problem, Shared};
-use presentation::{MarketFace, amounts, find_market};
+use presentation::{amounts, find_market};
 use store::StoreError;
 use store::movements::{Movement, MovementKind};
 use store::public::{OpenPosition, list_movements, list_open_positions};
@@ -90,31 +90,30 @@ pub const fn verb_of(kind: MovementKind) -> &'static str {
     }
 }
 
-/// The markets that a page names, by id.
+/// The questions and outcomes of the markets that a page names, by id.
 #[derive(Debug, Default)]
-pub struct Names(HashMap<MarketId, MarketFace>);
+pub struct Names(HashMap<MarketId, (String, Vec<String>)>);
 
 impl Names {
     /// Reads the markets with these ids. Missing ones are left out.
     pub async fn read(app: &Shared, ids: impl Iterator<Item = MarketId>) -> Result<Self, Problem> {
-        let mut faces = HashMap::new();
+        let mut names = HashMap::new();
         for id in ids.collect::<BTreeSet<_>>() {
             if let Some((market, outcomes)) = find_market(&app.ctx, &id.to_string()).await? {
-                faces.insert(id, MarketFace::new(&market, &outcomes, app.ctx.now()));
+                names.insert(id, (market.question, outcomes.into_iter().map(|it| it.label).collect()));
             }
         }
-        Ok(Self(faces))
+        Ok(Self(names))
     }
 
     pub fn question(&self, id: MarketId) -> String {
-        self.0.get(&id).map(|face| face.question.clone()).unwrap_or_default()
+        self.0.get(&id).map(|(question, _)| question.clone()).unwrap_or_default()
     }
 
-    /// Returns the outcome's label. If it is not among those that are shown, its number.
+    /// Returns the outcome's label. If the market is missing, its number.
     pub fn outcome(&self, id: MarketId, index: u8) -> String {
-        let shown =
-            self.0.get(&id).and_then(|face| face.outcomes.iter().find(|outcome| outcome.index == index));
-        shown.map_or_else(|| format!("Outcome {index}"), |outcome| outcome.label.clone())
+        let label = self.0.get(&id).and_then(|(_, labels)| labels.get(usize::from(index)).cloned());
+        label.unwrap_or_else(|| format!("Outcome {index}"))
     }
 }
 
@@ -179,7 +178,11 @@ pub async fn page(
             realized: amounts::profit(leader.realized_pnl),
             volume: amounts::dollars(leader.volume),
             trades: amounts::grouped(leader.trade_count),
-            positions: positions.iter().map(|position| PositionLine::new(position, &names)).collect(),
+            positions: positions
+                .iter()
+                .filter(|position| position.is_open())
+                .map(|position| PositionLine::new(position, &names))
+                .collect(),
             history: movements.iter().map(|movement| HistoryLine::new(movement, &names)).collect(),
         };
         Ok((page, None))

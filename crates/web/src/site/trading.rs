@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use domain::ids::{MarketId, TradeId};
 use domain::page::Page;
-use domain::trade::{Draft, Side, State as TradeState, Status};
+use domain::trade::{Draft, Side, State as TradeState, Status, TradeWarning};
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 use http_kit::{PathId, Problem, Shared};
 use presentation::market_face::Shown;
@@ -25,6 +25,7 @@ use super::acts::ActForm;
 use super::confirmation::ConfirmPart;
 use super::country::Country;
 use super::form_body::ScriptBody;
+use super::outcomes::offered;
 use super::own_trade::get;
 use super::session::{Member, problem_of};
 use super::shell::{Reader, Section, Shell, answer, render};
@@ -60,6 +61,7 @@ struct QuoteRecord {
     payout_usdc_atomic: Usdc,
     /// The loss of a buy if it does not.
     loss_usdc_atomic: Usdc,
+    warnings: Vec<TradeWarning>,
 }
 
 impl QuoteRecord {
@@ -85,6 +87,7 @@ impl QuoteRecord {
             // A token pays one USDC.
             payout_usdc_atomic: super::market::value_at(tokens, 1_000_000),
             loss_usdc_atomic: if is_buy { usdc } else { Usdc::ZERO },
+            warnings: quote.warnings(),
         }
     }
 }
@@ -357,6 +360,10 @@ pub struct TicketPart {
     /// The operator refuses buying from the person's country.
     pub is_sell_only: bool,
     pub outcomes: Vec<TicketOutcome>,
+    /// The market has more outcomes than the ticket offers.
+    pub has_more: bool,
+    /// The open positions of the person in this market: outcomes and tokens.
+    positions: Vec<(u8, Wad)>,
     pub form: ActForm,
 }
 
@@ -364,6 +371,8 @@ pub struct TicketPart {
 #[derive(Debug)]
 pub struct TicketOutcome {
     pub shown: Shown,
+    /// The ticket starts with it.
+    pub is_chosen: bool,
     /// Tokens held, with all decimals.
     pub held: String,
 }
@@ -373,16 +382,17 @@ impl TicketPart {
         app: &Shared,
         person: &Person,
         id: MarketId,
-        outcomes: &[Shown],
+        (outcomes, chosen): (&[Shown], Option<u8>),
         reader: &Reader,
     ) -> Result<Self, Problem> {
         let caller = person.caller()?;
         let owned = summary(&app.ctx, &caller).await?;
-        let held = |index: u8| {
-            let of =
-                owned.positions.iter().find(|it| it.held.market_id == id && it.held.outcome_index == index);
-            of.map_or(Wad::ZERO, |position| position.position().tokens)
-        };
+        let positions = owned.positions.iter().filter(|it| it.held.market_id == id && it.is_open());
+        let positions: Vec<_> = positions.map(|it| (it.held.outcome_index, it.position().tokens)).collect();
+        let tokens = |index: u8| positions.iter().find(|(outcome, _)| *outcome == index).map(|(_, it)| *it);
+        let offered = offered(outcomes, chosen, |index| tokens(index).is_some());
+        let is_offered = |index: &u8| offered.iter().any(|shown| shown.index == *index);
+        let chosen = chosen.filter(is_offered).or_else(|| offered.first().map(|shown| shown.index));
         let cash = owned.cash().saturating_sub(owned.account.reserved);
         Ok(Self {
             is_paused: caller.key.paused_at.is_some(),
@@ -394,14 +404,23 @@ impl TicketPart {
             slippage_bps: reader.slippage_bps,
             slippage: slippage_word(reader.slippage_bps),
             is_sell_only: reader.country.0.is_refused,
-            outcomes: outcomes
-                .iter()
+            has_more: offered.len() < outcomes.len(),
+            outcomes: offered
+                .into_iter()
                 .map(|shown| TicketOutcome {
-                    shown: shown.clone(),
-                    held: numbers::decimal(&held(shown.index).0, 18),
+                    is_chosen: chosen == Some(shown.index),
+                    held: numbers::decimal(&tokens(shown.index).unwrap_or_default().0, 18),
+                    shown,
                 })
                 .collect(),
+            positions,
             form: ActForm::new(app, owned.account.address)?,
         })
+    }
+
+    /// Returns the tokens that the person holds of an outcome, if any.
+    pub fn held(&self, index: u8) -> Option<String> {
+        let held = self.positions.iter().find(|(outcome, _)| *outcome == index);
+        held.map(|(_, tokens)| amounts::tokens(*tokens))
     }
 }

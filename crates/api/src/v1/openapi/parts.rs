@@ -177,14 +177,21 @@ fn extensions() -> Map<String, Value> {
             "reason",
             words(
                 "The reason, for codes with several reasons.",
-                &["in_progress", "market_open", "losing_outcome", "no_tokens", "quarantined"],
+                &[
+                    "in_progress",
+                    "market_open",
+                    "losing_outcome",
+                    "no_tokens",
+                    "too_few_tokens",
+                    "quarantined",
+                ],
             ),
         ),
         ("requiredScope", json!({ "type": "string", "description": "The scope that the route requires." })),
         ("requiredUsdc", digits("USDC that the trade needs, in atomic units.")),
         ("availableUsdc", digits("USDC that is available to the trade, in atomic units.")),
         ("marketStatus", json!({ "type": "string", "description": "The market's status." })),
-        ("minimum", digits("The smallest trade or claim, in atomic units of USDC.")),
+        ("minimum", digits("The smallest trade, in atomic units of USDC.")),
         (
             "limiter",
             words(

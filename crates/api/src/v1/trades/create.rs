@@ -6,7 +6,7 @@ use app::trades::{DryRun, NewTrade};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use domain::ids::{CorrelationId, MarketId};
-use domain::trade::{AmountType, Draft, FieldError, RequestRefusal, Side, TradeRequest};
+use domain::trade::{AmountType, Draft, FieldError, RequestRefusal, Side, TradeRequest, TradeWarning};
 use domain::{Timestamp, Usdc, Wad};
 use http_kit::{
     Body, Caller, IdempotencyKey, JsonBody, Meta, NoParameters, Problem, Query, Shared, Traceparent,
@@ -155,6 +155,8 @@ pub struct DryRunRecord {
     /// True if the trade would be held for confirmation.
     requires_confirmation: bool,
     quote: DryRunQuote,
+    /// What to know before the trade, which would be accepted all the same.
+    warnings: Vec<TradeWarning>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -170,6 +172,7 @@ struct DryRunQuote {
 
 impl From<DryRun> for DryRunRecord {
     fn from(dry: DryRun) -> Self {
+        let warnings = dry.warnings();
         let DryRun { request, market, plan, quote, is_held } = dry;
         let (tokens_out, usdc_amount) = (Wad(quote.tokens_wad), Usdc::from_atomic(quote.usdc_atomic));
         Self {
@@ -190,6 +193,7 @@ impl From<DryRun> for DryRunRecord {
                 effective_price: numbers::per_token(usdc_amount, tokens_out),
                 reserved_usdc: plan.reserved,
             },
+            warnings,
         }
     }
 }

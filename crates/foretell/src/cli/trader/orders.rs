@@ -45,6 +45,7 @@ const DRY_RUN: &[Column] = &[
     ("fee", "quote.fee", Unit::Usdc),
     ("price", "quote.effectivePrice", Unit::Text),
     ("held", "requiresConfirmation", Unit::Text),
+    ("warning", "warnings.0.message", Unit::Text),
 ];
 
 /// The arguments of buys and sells.
@@ -206,10 +207,14 @@ async fn place(
     if !args.consent.yes {
         let dry_run = trades.dry_run(&trade).await?;
         let quote = &dry_run.quote;
-        let question = format!(
+        let mut question = format!(
             "{verb} {} tokens for {} USDC, fee {} included.",
             quote.tokens_out, quote.usdc_amount, quote.fee
         );
+        for warning in &dry_run.warnings {
+            question.push(' ');
+            question.push_str(&warning.message);
+        }
         args.consent.ask(&question)?;
     }
     let name = args.name.clone().unwrap_or_else(new_name);

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use foretell_client::types::{FeedEvent, Market, Position};
+use foretell_client::types::{FeedEvent, Market, MarketStatus, Position};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -71,7 +71,7 @@ fn prices<'a>(market: &'a Market, state: &WatchState) -> Line<'a> {
 
 fn render_positions(frame: &mut Frame<'_>, area: Rect, account: Option<&Account>) {
     let positions = account.into_iter().flat_map(|account| &account.positions);
-    let rows = positions.filter(|position| !position.tokens.is_zero()).map(|position: &Position| {
+    let rows = positions.filter(|position| is_open(position)).map(|position: &Position| {
         let profit = position.unrealized_pnl.to_string();
         let color = if profit.starts_with('-') { Color::Red } else { Color::Green };
         Row::new([
@@ -93,6 +93,14 @@ fn render_positions(frame: &mut Frame<'_>, area: Rect, account: Option<&Account>
         Constraint::Fill(1),
     ];
     frame.render_widget(Table::new(rows, widths).header(header).block(titled(" Positions ")), area);
+}
+
+/// Reports whether the position can still be sold or paid.
+fn is_open(position: &Position) -> bool {
+    match position.market_status {
+        MarketStatus::Resolved | MarketStatus::Cancelled => !position.value.is_zero(),
+        _ => !position.tokens.round_down(6).is_zero(),
+    }
 }
 
 /// Cuts an amount to two decimals. A narrow column would cut its whole digits too.
