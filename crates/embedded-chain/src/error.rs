@@ -29,6 +29,9 @@ pub enum EmbeddedError {
         found: i64,
         expected: i64,
     },
+    /// The file has tables of another program.
+    #[error("the chain's database is one of another program, with the table {0}")]
+    Foreign(String),
     /// A stored row does not decode.
     #[error("the chain's database has a corrupt row in {table}: {what}")]
     Corrupt {

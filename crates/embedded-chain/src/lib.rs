@@ -32,7 +32,7 @@ mod transport;
 
 /// Access to the file of a chain: copying it and reading its newest block.
 pub mod file {
-    pub use crate::storage::{ChainFile, block_hash, copy_file, read_file};
+    pub use crate::storage::{ChainFile, block_hash, check_pages, copy_file, read_file};
 }
 
 use std::fmt;
@@ -53,7 +53,7 @@ pub use transport::InProcess;
 
 use miner::{Job, Mine, MineResult, Miner};
 use state::ChainState;
-use storage::{Archive, StorageLocation};
+use storage::{Archive, StorageLocation, WriteProbe};
 
 /// The interval at which a provider polls for a missing receipt. Rarely used, because a send
 /// returns after the transaction is mined.
@@ -64,6 +64,7 @@ struct Shared {
     chain_id: u64,
     chain: RwLock<ChainState>,
     archive: Archive,
+    probe: WriteProbe,
     clock: Arc<dyn Clock>,
 }
 
@@ -99,8 +100,8 @@ impl EmbeddedNode {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, EmbeddedError> {
         let (writer, archive, chain) = storage::open(place, genesis)?;
-        let shared =
-            Arc::new(Shared { chain_id: genesis.chain_id, chain: RwLock::new(chain), archive, clock });
+        let (chain_id, chain, probe) = (genesis.chain_id, RwLock::new(chain), writer.probe());
+        let shared = Arc::new(Shared { chain_id, chain, archive, probe, clock });
         let miner = Miner::new(Arc::clone(&shared), writer);
         let mine = match place {
             StorageLocation::File(_) => Mine::spawn(miner)?,
@@ -117,14 +118,28 @@ impl EmbeddedNode {
     /// If this chain's database cannot be read.
     pub fn fork(&self, clock: Arc<dyn Clock>) -> Result<Arc<Self>, EmbeddedError> {
         let (writer, archive, chain) = storage::fork(&self.shared.archive)?;
-        let chain_id = self.shared.chain_id;
-        let shared = Arc::new(Shared { chain_id, chain: RwLock::new(chain), archive, clock });
+        let (chain_id, chain, probe) = (self.shared.chain_id, RwLock::new(chain), writer.probe());
+        let shared = Arc::new(Shared { chain_id, chain, archive, probe, clock });
         let mine = Mine::Here(Mutex::new(Miner::new(Arc::clone(&shared), writer)));
         Ok(Arc::new(Self { shared, mine }))
     }
 
     pub fn chain_id(&self) -> u64 {
         self.shared.chain_id
+    }
+
+    /// Returns the path of the chain's file, unless it is in memory.
+    pub fn path(&self) -> Option<&Path> {
+        self.shared.archive.path()
+    }
+
+    /// Proves that the chain's database accepts writes. Blocks this thread for a disk sync.
+    ///
+    /// # Errors
+    ///
+    /// If it does not.
+    pub fn probe_write(&self) -> Result<(), EmbeddedError> {
+        self.shared.probe.write()
     }
 
     /// Returns the number and hash of the newest block.

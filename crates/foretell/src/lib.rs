@@ -24,5 +24,6 @@ pub mod run;
 pub mod secrets;
 pub mod service_file;
 pub mod start_error;
+mod storage_files;
 pub mod traces;
 mod workers;

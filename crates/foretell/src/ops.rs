@@ -148,27 +148,41 @@ async fn alive() -> Response {
     Json(json!({ "status": "alive" })).into_response()
 }
 
-/// Whether this process should get requests. Faults of what all processes share do not count.
+/// Whether this process should get requests. Faults of what all processes share only degrade it.
 async fn ready(State(ops): State<Ops>) -> Response {
-    let mut reasons = Vec::new();
-    if ops.draining.is_cancelled() {
-        reasons.push("this process is draining".to_owned());
+    let faults = ops.ctx.process.serving.faults(ops.ctx.now());
+    let reasons: Vec<String> = faults.into_iter().map(reason).collect();
+    let (code, status) = match reasons.is_empty() {
+        true => (StatusCode::OK, "ready"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "unready"),
+    };
+    let mut body = json!({ "status": status, "roles": ops.roles.names() });
+    if !reasons.is_empty() {
+        body["reasons"] = json!(reasons);
     }
-    reasons.extend(ops.ctx.process.serving.faults(ops.ctx.now()).into_iter().map(reason));
-    if reasons.is_empty() {
-        return Json(json!({ "status": "ready", "roles": ops.roles.names() })).into_response();
+    let degraded: Vec<_> = app::health::known_problems(&ops.ctx)
+        .iter()
+        .map(|of| json!({ "reason": of.reason.as_str(), "detail": of.detail }))
+        .collect();
+    if !degraded.is_empty() {
+        body["degraded"] = json!(degraded);
     }
-    let body = json!({ "status": "unready", "roles": ops.roles.names(), "reasons": reasons });
-    (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response()
+    (code, Json(body)).into_response()
 }
 
 fn reason(fault: ServingFault) -> String {
     match fault {
+        ServingFault::Draining => "this process is draining".to_owned(),
         ServingFault::OldSchema => {
             "the database schema is older than this program: run `foretell migrate`".to_owned()
         }
         ServingFault::PoolExhausted(pool) => {
-            format!("no request got a connection of the pool {pool} for 10 s")
+            format!(
+                "no request got a connection of the pool {pool} for 10 s, although the database accepts new ones"
+            )
+        }
+        ServingFault::Storage(storage, why) => {
+            format!("the storage of the {} cannot be used: {why}", storage.as_str())
         }
     }
 }
@@ -179,6 +193,7 @@ async fn metrics(State(ops): State<Ops>) -> Response {
 }
 
 async fn drain(State(ops): State<Ops>) -> Response {
+    ops.ctx.process.serving.begin_drain();
     ops.draining.cancel();
     let body = json!({ "status": "draining", "closesInS": ops.shutdown_delay.as_secs() });
     (StatusCode::ACCEPTED, Json(body)).into_response()

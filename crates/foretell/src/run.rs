@@ -14,7 +14,7 @@ use app::limits::Limits;
 use app::test_clock::TestClock;
 use chain::{Chain, ChainIdentity, Contracts, DeploySettings, Nodes, Role, Signer};
 use domain::Clock;
-use embedded_chain::{EmbeddedNode, Genesis};
+use embedded_chain::{EmbeddedError, EmbeddedNode, Genesis};
 use http_kit::{AppState, ResponseCache, Route, ServeLimits, Server, Shared};
 use protocol::CursorCodec;
 use secrecy::ExposeSecret;
@@ -30,6 +30,7 @@ use crate::nats::NatsSettings;
 use crate::process_roles::{ProcessRole, ProcessRoles, SecretName};
 use crate::secrets::{Secrets, SecretsError, read_key_file};
 use crate::start_error::StartError;
+use crate::storage_files;
 use crate::traces::TraceExport;
 use crate::workers::WorkerSettings;
 
@@ -95,7 +96,11 @@ impl Parts {
     ) -> Result<Self, StartError> {
         // Only an embedded chain needs the lock. Several processes may share a database and nodes.
         let lock = if config.rpc_urls.is_empty() { Some(lock_folder(&config.data_dir)?) } else { None };
+        if lock.is_some() {
+            storage_files::require_database(config)?;
+        }
         let store = database::open(config).await?;
+        storage_files::check_database(&store).await?;
         match config.environment {
             // A migration must not begin because a process happened to restart.
             EnvironmentSetting::Live => {
@@ -106,11 +111,13 @@ impl Parts {
                 crate::migrate::apply(&store, &clock, crate::actor::service(), &config.deployment).await?;
             }
         }
-        let (chain, node) = match config.rpc_urls.is_empty() {
-            false => (over_nodes(config)?, None),
+        let (chain, node, chain_check) = match config.rpc_urls.is_empty() {
+            false => (over_nodes(config)?, None, None),
             true => {
+                let check = storage_files::check_chain(config).await?;
+                storage_files::require_chain(config, &store).await?;
                 let (chain, node) = open_embedded(config, &secrets, Arc::clone(&clock)).await?;
-                (chain, Some(node))
+                (chain, Some(node), check)
             }
         };
         if lock.is_some() {
@@ -159,6 +166,9 @@ impl Parts {
         // Only requests are limited, so other processes need no Redis.
         let limits = if config.roles.has(ProcessRole::Api) { limits(config)? } else { Limits::memory() };
         let ctx = Ctx::new(store, chain, clock, entropy, settings).with_limits(limits);
+        if let Some(check) = chain_check {
+            check.report_to(&ctx);
+        }
         app::passkeys::check_relying_party(&ctx).await?;
         // Not fatal: the limiter may come back, and readiness fails until it does.
         if let Err(error) = ctx.process.limits.ping().await {
@@ -313,7 +323,12 @@ async fn open_embedded(
         gas_limit: BLOCK_GAS_LIMIT,
         base_fee: GENESIS_BASE_FEE,
     };
-    let node = EmbeddedNode::open(&config.data_dir.join("chain.db"), genesis, clock)?;
+    let path = config.data_dir.join(storage_files::CHAIN_FILE);
+    let node = EmbeddedNode::open(&path, genesis, clock).map_err(|error| match error {
+        // What to do is clear from these.
+        EmbeddedError::ChainId { .. } | EmbeddedError::Layout { .. } => error.into(),
+        error => storage_files::unusable(&path, &error),
+    })?;
     let settings = DeploySettings {
         usdc: None,
         owner: deployer.address(),
@@ -443,6 +458,7 @@ impl Running {
             () = signalled() => {}
             () = self.draining.cancelled() => {}
         }
+        self.ctx.process.serving.begin_drain();
         self.draining.cancel();
         if !delay.is_zero() {
             tracing::info!(delay_s = delay.as_secs(), "draining: this process is no longer ready");

@@ -9,7 +9,7 @@ use app::cleanup::Cleaner;
 use app::config::Redemptions;
 use app::event_sink::EventSink;
 use app::feed::Watcher;
-use app::health::{HealthMonitor, PoolWatcher};
+use app::health::{HealthMonitor, PoolWatcher, StorageWatcher};
 use app::keys::audit::AuditWriter;
 use app::kill_switches::SwitchReader;
 use app::lanes::GasTreasury;
@@ -65,6 +65,8 @@ const SWITCHES_PAUSE: Duration = Duration::from_millis(400);
 const MONITOR_PAUSE: Duration = Duration::from_secs(5);
 /// Less than the ten seconds after which an exhausted pool makes the process unready.
 const POOLS_PAUSE: Duration = Duration::from_secs(1);
+/// Longest time until a file is noticed that was deleted, or a disk that is full no longer.
+const STORAGE_PAUSE: Duration = Duration::from_secs(1);
 const AUDIT_PAUSE: Duration = Duration::from_secs(1);
 /// Longest time until a node is noticed that serves another chain or has recovered.
 const NODES_PAUSE: Duration = Duration::from_secs(1);
@@ -89,6 +91,7 @@ pub fn start(
     let mut ctx = ctx.clone();
     // Workers have their own connections, so that many requests cannot starve them.
     ctx.store = ctx.store.for_workers();
+    ctx.chain = ctx.chain.for_workers();
     // A new owner name at each start, so that this process cannot mistake an earlier run's leases
     // for its own.
     let owner = ctx.uuid().to_string();
@@ -137,6 +140,8 @@ impl Supervised<'_> {
     fn spawn_common(&mut self) {
         self.spawn(MONITOR_PAUSE, HealthMonitor::default);
         self.spawn(POOLS_PAUSE, || PoolWatcher);
+        let ctx = self.ctx.clone();
+        self.spawn(STORAGE_PAUSE, move || StorageWatcher::new(&ctx));
         self.spawn(SWITCHES_PAUSE, || SwitchReader);
         if self.ctx.chain.nodes().is_some() {
             self.spawn(NODES_PAUSE, || NodeWatcher);

@@ -21,6 +21,7 @@ mod guard;
 mod head_reader;
 mod idempotency_key;
 mod kill_switch;
+mod last_connections;
 mod layer;
 mod no_body;
 mod outcome_index;

@@ -3,34 +3,38 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::{Body, Bytes};
 use axum::extract::ConnectInfo;
 use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
-use hyper::body::Incoming;
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use super::TrustedProxies;
-use super::connections::Connections;
+use super::connections::{Admission, Answering, Connections, Place};
+use super::last_connections::{self, LastConnections};
 use super::unread::{Refuse, ReplacingStream};
 
 /// Limits of a [`Server`].
 #[derive(Debug, Clone, Copy)]
 pub struct ServeLimits {
-    /// Maximum number of open connections. Further ones wait in the listener's queue.
+    /// Maximum number of open connections. At the limit, an idle one gives way to a new one. If all
+    /// are busy, further ones wait in the listener's queue.
     pub connections: usize,
-    /// Maximum number of open connections of one address (IPv6: of one /64). Further ones are
-    /// closed.
+    /// Maximum number of open connections of one address (IPv6: of one /64). At the limit, an idle
+    /// one gives way to a new one. If all are busy, further ones are closed.
     pub connections_per_address: usize,
     /// Maximum time until the first byte of a new connection.
     pub first_byte_timeout: Duration,
@@ -63,6 +67,12 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// Pause after a failed accept. Usually the process is out of file descriptors, which only closing
 /// connections can free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Maximum time that a shutdown waits for the first byte of a connection. A client that has just
+/// connected sends its request within this time.
+const LAST_FIRST_BYTE: Duration = Duration::from_secs(2);
+/// Time for which a shutdown keeps idle connections open. A request that was on its way when the
+/// shutdown began is still answered.
+const LAST_REQUEST: Duration = Duration::from_millis(100);
 
 /// An HTTP server on one listener.
 pub struct Server {
@@ -75,7 +85,7 @@ pub struct Server {
     /// apply to them.
     pub trusted_proxies: TrustedProxies,
     /// Cancelled when clients must move to another process: from then on each response closes its
-    /// connection.
+    /// connection. A shutdown cancels it too.
     pub draining: CancellationToken,
 }
 
@@ -90,53 +100,65 @@ struct Shared {
     stopping: CancellationToken,
     /// Cancelled when the drain period ends.
     cut: CancellationToken,
+    open: TaskTracker,
 }
 
 impl Server {
-    /// Serves until `shutdown` completes. Returns once all connections are closed or the drain
-    /// period is over.
+    /// Serves until `shutdown` completes. Then answers the connections that were made before, closes
+    /// the listener, and returns once all connections are closed or the drain period is over.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let Self { listener, router, refuse, limits, trusted_proxies, draining } = self;
-        let connections = Connections::new(limits.connections_per_address, trusted_proxies);
+        let connections =
+            Connections::new(limits.connections, limits.connections_per_address, trusted_proxies);
         let (stopping, cut) = (CancellationToken::new(), CancellationToken::new());
-        let shared = Shared { router, refuse, limits, draining, stopping, cut };
-        let graceful = GracefulShutdown::new();
+        let open = TaskTracker::new();
+        let shared = Shared { router, refuse, limits, draining, stopping, cut, open };
         tokio::select! {
-            () = accept_all(&listener, &connections, &shared, &graceful) => {}
+            () = accept_all(&listener, &connections, &shared) => {}
             () = shutdown => {}
         }
-        // Close the listener first, so that new clients are refused and can try another process.
-        drop(listener);
+        shared.draining.cancel();
+        accept_last(listener, &connections, &shared).await;
+        // Idle connections close soon, and busy ones after their current response.
         shared.stopping.cancel();
-        // Idle connections close immediately, and busy ones after their current response.
-        if tokio::time::timeout(limits.drain, graceful.shutdown()).await.is_err() {
+        shared.open.close();
+        if tokio::time::timeout(limits.drain, shared.open.wait()).await.is_err() {
             tracing::warn!("the drain time is over: closing the connections that are still open");
         }
         shared.cut.cancel();
     }
 }
 
-async fn accept_all(
-    listener: &TcpListener,
-    connections: &Connections,
-    shared: &Shared,
-    graceful: &GracefulShutdown,
-) {
-    let open = Arc::new(Semaphore::new(shared.limits.connections));
-    // Acquire before accepting: at the limit, further connections wait in the kernel's queue.
-    while let Ok(permit) = Arc::clone(&open).acquire_owned().await {
+async fn accept_all(listener: &TcpListener, connections: &Connections, shared: &Shared) {
+    loop {
         let Some((stream, peer)) = accept(listener).await else { continue };
-        let Some(place) = connections.admit(peer.ip()) else { continue };
-        let (shared, watcher) = (shared.clone(), graceful.watcher());
-        tokio::spawn(async move {
-            let cut = shared.cut.clone();
-            tokio::select! {
-                () = shared.serve(stream, peer, watcher) => {}
-                () = cut.cancelled() => {}
+        let admitted = loop {
+            match connections.admit(peer.ip()) {
+                Admission::Admitted(place) => break Some(place),
+                Admission::Refused => break None,
+                // Meanwhile, further connections wait in the kernel's queue.
+                Admission::Full => connections.freed().await,
             }
-            // The permit and the place are held until the connection has ended.
-            drop((permit, place));
-        });
+        };
+        if let Some(place) = admitted {
+            shared.spawn(stream, peer, place);
+        }
+    }
+}
+
+/// Accepts the connections that clients have made before the listener closes. The kernel resets those
+/// that nobody accepts.
+async fn accept_last(listener: TcpListener, connections: &Connections, shared: &Shared) {
+    last_connections::refuse_new(&listener);
+    let mut last = LastConnections::of(listener);
+    while let Some((stream, peer)) = last.next().await {
+        // Nobody can be told to wait any more, so a full server exceeds its limit by the length of the
+        // queue at most. The limit of each address holds.
+        match connections.admit(peer.ip()) {
+            Admission::Admitted(place) => shared.spawn(stream, peer, place),
+            Admission::Full => shared.spawn(stream, peer, connections.admit_beyond(peer.ip())),
+            Admission::Refused => {}
+        }
     }
 }
 
@@ -145,24 +167,39 @@ async fn accept(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
         Ok(accepted) => Some(accepted),
         Err(error) => {
             tracing::warn!(error = %error, "could not accept a connection");
-            pause().await;
+            wait(ACCEPT_PAUSE).await;
             None
         }
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a listener without descriptors would otherwise spin")]
-async fn pause() {
-    tokio::time::sleep(ACCEPT_PAUSE).await;
+#[expect(
+    clippy::disallowed_methods,
+    reason = "no signal ends these waits: a full table of descriptors, a stop"
+)]
+async fn wait(time: Duration) {
+    tokio::time::sleep(time).await;
 }
 
 impl Shared {
-    async fn serve(self, stream: TcpStream, peer: SocketAddr, watcher: Watcher) {
+    fn spawn(&self, stream: TcpStream, peer: SocketAddr, place: Place) {
+        let shared = self.clone();
+        self.open.spawn(async move {
+            let cut = shared.cut.clone();
+            tokio::select! {
+                () = shared.serve(stream, peer, Arc::new(place)) => {}
+                () = cut.cancelled() => {}
+            }
+        });
+    }
+
+    async fn serve(self, stream: TcpStream, peer: SocketAddr, place: Arc<Place>) {
         // Wait for the first byte before allocating buffers, so that idle connections are cheap.
-        let first_byte = tokio::time::timeout(self.limits.first_byte_timeout, stream.readable());
         tokio::select! {
-            readable = first_byte => if !matches!(readable, Ok(Ok(()))) { return },
-            () = self.stopping.cancelled() => return,
+            readable = tokio::time::timeout(self.limits.first_byte_timeout, stream.readable()) =>
+                if !matches!(readable, Ok(Ok(()))) { return },
+            () = after(&self.stopping, LAST_FIRST_BYTE) => return,
+            () = place.evicted() => return,
         }
         // Responses are written in one piece, so Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
@@ -171,25 +208,77 @@ impl Shared {
         // A client that does not read would otherwise hold a connection and its buffers forever.
         stream.set_write_timeout(Some(self.limits.write_timeout));
         let stream = TokioIo::new(Box::pin(stream));
-        let (router, draining) = (self.router, self.draining);
+        let (router, draining, of_requests) = (self.router, self.draining, Arc::clone(&place));
         let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
             request.extensions_mut().insert(ConnectInfo(peer));
+            let answering = of_requests.begin_answer();
             let (answer, draining) = (router.clone().oneshot(request), draining.clone());
             async move {
                 let mut response = answer.await?;
                 if draining.is_cancelled() {
                     response.headers_mut().insert(CONNECTION, CLOSE);
                 }
-                Ok::<_, Infallible>(response)
+                Ok::<_, Infallible>(response.map(|body| AnswerBody { body, _answering: answering }))
             }
         });
         let mut builder = http1::Builder::new();
         // hyper needs a timer for the header timeout.
         builder.timer(TokioTimer::new());
         builder.header_read_timeout(self.limits.header_timeout).max_buf_size(BUFFER_BYTES);
-        if let Err(error) = watcher.watch(builder.serve_connection(stream, service)).await {
+        let mut connection = pin!(builder.serve_connection(stream, service));
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = must_end(&self.stopping, &place) => {
+                if !place.is_busy() && !self.stopping.is_cancelled() {
+                    return;
+                }
+                // The current response, or one whose request is arriving, is the last one.
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
             tracing::debug!(peer = %peer, error = %error, "a connection ended with an error");
         }
+    }
+}
+
+/// Completes when a connection that is open must end: the server stops, or it must give way.
+async fn must_end(stopping: &CancellationToken, place: &Place) {
+    tokio::select! {
+        () = after(stopping, LAST_REQUEST) => {}
+        () = place.evicted() => {}
+    }
+}
+
+async fn after(token: &CancellationToken, time: Duration) {
+    token.cancelled().await;
+    wait(time).await;
+}
+
+/// The body of a response. Its connection is busy until it is written.
+struct AnswerBody {
+    body: Body,
+    _answering: Answering,
+}
+
+impl HttpBody for AnswerBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -371,8 +460,78 @@ mod tests {
         // Shorter than the timeout that closes half-open connections anyway.
         let text = tokio::time::timeout(Duration::from_secs(4), probe).await.unwrap();
         assert!(text.ends_with("127.0.0.3"), "{text}");
-        let mut last = flood.pop().unwrap();
-        assert_eq!(last.read(&mut [0]).await.unwrap_or_default(), 0, "over the limit of its address");
+        // The oldest ones gave way to the newest ones of their address.
+        let mut is_closed = 0;
+        for stream in &mut flood {
+            let read = tokio::time::timeout(Duration::ZERO, stream.read(&mut [0])).await;
+            is_closed += usize::from(read.is_ok());
+        }
+        assert!((350..400).contains(&is_closed), "{is_closed}");
+    }
+
+    #[tokio::test]
+    async fn idle_connections_of_many_addresses_give_way_to_a_new_one() {
+        let limits = ServeLimits { connections: 100, connections_per_address: 50, ..ServeLimits::default() };
+        let (address, _stop, _server) = started(limits).await;
+        let mut kept = connect_from([127, 0, 0, 100], address).await;
+        kept.write_all(b"GET /hang HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let (mut flood, mut slow) = (Vec::new(), Vec::new());
+        for n in 0..25 * 8 {
+            let from = [127, 0, 1, n % 25];
+            flood.push(connect_from(from, address).await);
+            let mut stream = connect_from(from, address).await;
+            // Half of them have begun a head.
+            stream.write_all(b"GET /peer HTTP/1.1\r\n").await.unwrap();
+            slow.push(stream);
+        }
+        let mut guest = connect_from([127, 0, 0, 3], address).await;
+        guest.write_all(b"GET /peer HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut text = String::new();
+        guest.read_to_string(&mut text).await.unwrap();
+        assert!(text.ends_with("127.0.0.3"), "{text}");
+        let busy = tokio::time::timeout(Duration::ZERO, kept.read(&mut [0])).await;
+        assert!(busy.is_err(), "a request that is being answered is not cut off");
+        // None of them was closed by a timeout yet, so each closed one gave way.
+        let mut open = 0;
+        for stream in flood.iter_mut().chain(&mut slow) {
+            open += usize::from(tokio::time::timeout(Duration::ZERO, stream.read(&mut [0])).await.is_err());
+        }
+        assert!((90..=99).contains(&open), "{open} connections of the flood are open");
+    }
+
+    #[tokio::test]
+    async fn every_connection_that_was_made_before_a_stop_is_answered() {
+        let (address, stop, server) = started(ServeLimits::default()).await;
+        // Idle between two requests.
+        let mut open = TcpStream::connect(address).await.unwrap();
+        let request = b"GET /peer HTTP/1.1\r\nhost: x\r\n\r\n";
+        open.write_all(request).await.unwrap();
+        let mut head = [0; 12];
+        open.read_exact(&mut head).await.unwrap();
+        // The server cannot run between these steps: the test has the only thread. So the kernel has
+        // queued the connections when the stop begins.
+        let connect = |_| std::net::TcpStream::connect(address).unwrap();
+        let mut queued: Vec<_> = (0..64).map(connect).collect();
+        stop.send(()).unwrap();
+        let send = |stream: &mut std::net::TcpStream| std::io::Write::write_all(stream, request).unwrap();
+        queued.iter_mut().take(32).for_each(send);
+        tokio::task::yield_now().await;
+        queued.iter_mut().skip(32).for_each(send);
+        open.write_all(request).await.unwrap();
+        let queued = queued.into_iter().map(|stream| {
+            stream.set_nonblocking(true).unwrap();
+            TcpStream::from_std(stream).unwrap()
+        });
+        for mut stream in queued {
+            let mut text = String::new();
+            stream.read_to_string(&mut text).await.unwrap();
+            assert!(text.starts_with("HTTP/1.1 200") && text.contains("connection: close"), "{text}");
+        }
+        let mut text = String::new();
+        open.read_to_string(&mut text).await.unwrap();
+        assert!(text.contains("HTTP/1.1 200") && text.contains("connection: close"), "{text}");
+        server.await.unwrap();
+        TcpStream::connect(address).await.unwrap_err();
     }
 
     #[tokio::test]
@@ -388,7 +547,7 @@ mod tests {
                 let _ = &guard;
                 Ok::<_, Infallible>(vec![b'x'; 65_536])
             });
-            axum::body::Body::from_stream(pieces)
+            Body::from_stream(pieces)
         });
         let limits = ServeLimits { write_timeout: Duration::from_millis(100), ..ServeLimits::default() };
         let refuse: Refuse = Arc::new(|_, _| Vec::new());

@@ -22,6 +22,20 @@ pub enum StoreError {
          run the version of the program that migrated the database, or a newer one"
     )]
     SchemaTooNew { database: String, program: String },
+    /// The file of a SQLite database is damaged, or is no database.
+    #[error(
+        "{path} is damaged or is not a SQLite database ({detail}): restore it from a backup with `foretell admin restore`"
+    )]
+    Damaged { path: String, detail: String },
+    /// The file of a SQLite database belongs to another program.
+    #[error(
+        "{path} is the database of another program, with the table {table}: set database-url to a file of its own"
+    )]
+    Foreign {
+        path: String,
+        /// A table that this service does not have.
+        table: String,
+    },
     /// A unique constraint rejected the row.
     #[error("a row that already exists conflicts on {constraint}")]
     Conflict {

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use domain::Clock;
 use domain::ids::MarketId;
@@ -308,6 +308,22 @@ impl Store {
         self.inner.database.pools()
     }
 
+    /// Gets a connection of one of [`Self::pools`], like a request does, and waits for an answer on it.
+    ///
+    /// # Errors
+    /// `Unavailable` if no connection becomes free or the database does not answer.
+    pub async fn try_pool(&self, name: &str) -> Result<(), StoreError> {
+        self.inner.database.try_pool(name).await
+    }
+
+    /// Connects to the database outside of the pools and waits for an answer.
+    ///
+    /// # Errors
+    /// `Unavailable` if the database accepts no connection or does not answer.
+    pub async fn connect_outside(&self) -> Result<(), StoreError> {
+        self.inner.database.connect_outside().await
+    }
+
     /// Compares the replica with the database, and returns how many blocks it lacks.
     ///
     /// # Errors
@@ -317,9 +333,22 @@ impl Store {
         self.inner.database.count_blocks_missing_in_replica().await
     }
 
+    /// Checks that the file of a SQLite database is one of this service and is not damaged. If this
+    /// takes longer than `wait`, the check goes on in the background; see [`Self::damage`].
+    ///
+    /// # Errors
+    /// `Damaged` or `Foreign`, or `Unavailable` if the file cannot be read.
+    pub async fn check_file(&self, wait: Duration) -> Result<(), StoreError> {
+        self.inner.database.check_file(wait).await
+    }
+
+    /// Returns the damage that was found in the file of a SQLite database since it was opened.
+    pub fn damage(&self) -> Option<StoreError> {
+        self.inner.database.damage()
+    }
+
     /// The path of a SQLite database.
-    #[cfg(feature = "test-support")]
-    pub(crate) fn sqlite_path(&self) -> Option<&std::path::Path> {
+    pub fn sqlite_path(&self) -> Option<&std::path::Path> {
         self.inner.database.sqlite_path()
     }
 

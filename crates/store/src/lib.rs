@@ -69,6 +69,7 @@ pub mod trades;
 pub mod usage;
 pub mod users;
 pub mod webhooks;
+pub mod write_probes;
 
 pub use engine::backup;
 pub use engine::{

@@ -20,7 +20,7 @@ use tokio_postgres::{Client, Config, NoTls};
 use crate::engine::{Engine, backup, without_options};
 use crate::{RemoteTls, Store, StoreError, migrate};
 
-pub use proxy::{PostgresProxy, ProxyFault};
+pub use proxy::{Link, PostgresProxy, ProxyFault};
 
 /// The environment variable with the test cluster's URL.
 pub const POSTGRES_URL: &str = "FORETELL_TEST_POSTGRES_URL";
@@ -85,6 +85,28 @@ pub async fn proxied_postgres(options: &str) -> Option<(Store, PostgresProxy)> {
 /// Returns a SQLite database without a schema.
 pub async fn empty_sqlite() -> Store {
     open_in(TestFolder::create()).await
+}
+
+/// Makes a SQLite file with the tables of another program, and returns their names.
+///
+/// # Panics
+/// If the file cannot be written.
+pub fn foreign_sqlite(path: &Path) -> Vec<String> {
+    let connection = rusqlite::Connection::open(path).expect("a file opens");
+    connection.execute_batch("CREATE TABLE albums (title TEXT)").expect("a table is created");
+    tables_of(path)
+}
+
+/// Returns the names of the tables in a SQLite file.
+///
+/// # Panics
+/// If the file cannot be read.
+pub fn tables_of(path: &Path) -> Vec<String> {
+    let connection = rusqlite::Connection::open(path).expect("a file opens");
+    let names = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name";
+    let mut statement = connection.prepare(names).expect("the file is a database");
+    let names = statement.query_map([], |row| row.get(0)).expect("the tables are listed");
+    names.map(|name| name.expect("a table has a name")).collect()
 }
 
 /// Copies a test database. The copy is removed when its last handle is dropped. The original must

@@ -39,9 +39,10 @@ struct Ready {
 #[schema(as = ReadinessChecks)]
 #[serde(rename_all = "camelCase")]
 struct Checks {
+    /// Also `failing` while the database accepts no writes. A write is tried every 5 seconds.
     database: CheckRecord,
     /// Also `failing` while trades cannot complete: no executor can pay for gas, no process runs
-    /// an executor, or no block has been read for 60 seconds.
+    /// an executor, or no block has been read for 60 seconds. An embedded chain must accept writes.
     chain: CheckRecord,
     rate_limiter: CheckRecord,
     /// `failing` if an event has waited for 10 seconds and no process dispatches. `latencyMs` is the time that the oldest
@@ -68,7 +69,8 @@ struct CheckRecord {
 struct DegradationRecord {
     /// `sync_behind`, `sync_stopped`, `lane_without_gas`, `lane_low_on_gas`, `worker_panicked`,
     /// `worker_failing`, `market_quarantined`, `trade_stuck`, `drift`, `recovering`,
-    /// `fees_above_ceiling`, `hourly_volume_used` or `part_without_process`. More may be added.
+    /// `fees_above_ceiling`, `hourly_volume_used`, `part_without_process` or
+    /// `database_rejects_writes`. More may be added.
     reason: &'static str,
     /// The description of the problem, for operators.
     detail: String,
@@ -92,7 +94,7 @@ impl From<Check> for CheckRecord {
 #[utoipa::path(
     get, path = "/v1/health", operation_id = "getHealth", tag = "Service", summary = "Check if the process is alive",
     description = "Returns 200 while the process runs, without asking the database or the chain. Use it to decide on \
-        restarts, and /v1/ready to decide on routing.",
+        restarts. For routing, a load balancer asks /readyz on the operator's listener of each process.",
     responses((status = 200, description = "The process is alive.", body = Health)),
     extensions(("x-volatile" = json!(true))),
 )]

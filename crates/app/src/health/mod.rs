@@ -1,7 +1,10 @@
 //! Readiness: whether the service's dependencies respond, and which problems are known.
 
+mod file;
 mod monitor;
 mod pools;
+mod shared;
+mod storage;
 mod unled;
 mod workers;
 
@@ -11,9 +14,10 @@ use domain::Timestamp;
 use store::{StoreError, Tx};
 
 pub use crate::process::degradations::{Degradation, Reason};
-pub use crate::process::serving::ServingFault;
+pub use crate::process::serving::{ServingFault, Storage};
 pub use monitor::HealthMonitor;
 pub use pools::PoolWatcher;
+pub use storage::StorageWatcher;
 
 use crate::Ctx;
 use crate::webhooks::DISPATCHER_SIGN as SIGN;
@@ -62,11 +66,31 @@ pub async fn readiness(ctx: &Ctx) -> Readiness {
         check(ctx, async { ctx.process.limits.ping().await.is_ok() }),
         webhooks(ctx),
     );
-    let mut degraded = ctx.process.degradations.list();
-    degraded.extend(workers::degradations(&ctx.process.workers, ctx.now()));
+    let mut degraded = known_problems(ctx);
+    // The checks have just asked these parts.
+    degraded.retain(|degradation| !degradation.reason.has_check());
     let mut readiness = Readiness { database, chain, rate_limiter, webhooks, degraded };
     readiness.chain.ok &= !readiness.degraded.iter().any(|degradation| degradation.stops_trading);
+    // What was found in the background: a check here would cost a commit for each request.
+    readiness.database.ok &= accepts_writes(ctx, Storage::Database);
+    readiness.chain.ok &= accepts_writes(ctx, Storage::Chain);
     readiness
+}
+
+/// Returns whether the last write to this storage worked.
+fn accepts_writes(ctx: &Ctx, storage: Storage) -> bool {
+    let is_rejected = match storage {
+        Storage::Database => ctx.process.degradations.has(Reason::DatabaseRejectsWrites),
+        Storage::Chain => false,
+    };
+    !is_rejected && !ctx.process.serving.has_storage_fault(storage)
+}
+
+/// Returns the known problems: those of the service, and of this process's workers.
+pub fn known_problems(ctx: &Ctx) -> Vec<Degradation> {
+    let mut degraded = ctx.process.degradations.list();
+    degraded.extend(workers::degradations(&ctx.process.workers, ctx.now()));
+    degraded
 }
 
 async fn check(ctx: &Ctx, answers: impl Future<Output = bool>) -> Check {

@@ -13,7 +13,7 @@ use store::sync::SyncBlock;
 use store::{Schema, StoreError, Tx};
 
 use super::unled::UnledParts;
-use super::{Degradation, Reason};
+use super::{Degradation, Reason, shared};
 use crate::config::Finality;
 use crate::lanes::gas::batch_cost;
 use crate::trades::batch_gas;
@@ -65,7 +65,11 @@ impl Worker for HealthMonitor {
     }
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
-        // First, because the other reads may fail on an old schema.
+        // Everything else needs the database, and would wait for it for longer than a look may take.
+        if !shared::look(ctx).await {
+            return Ok(Progress::Idle);
+        }
+        // Before the other reads, which may fail on an old schema.
         ctx.process.serving.note_schema(ctx.store.schema().await? == Schema::Older);
         let now = ctx.now();
         let found = ctx.store.read(now, |tx, now| Box::pin(Found::read(tx, *now))).await;

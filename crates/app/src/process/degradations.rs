@@ -30,6 +30,14 @@ pub enum Reason {
     HourlyVolumeUsed,
     /// No process runs a lane or the upkeep.
     PartWithoutProcess,
+    /// The database does not answer this process.
+    DatabaseUnavailable,
+    /// The database answers but accepts no writes.
+    DatabaseRejectsWrites,
+    /// No node of the chain answers this process.
+    ChainUnavailable,
+    /// The storage of the rate limits does not answer this process.
+    RateLimiterUnavailable,
 }
 
 impl Reason {
@@ -49,7 +57,16 @@ impl Reason {
             Self::FeesAboveCeiling => "fees_above_ceiling",
             Self::HourlyVolumeUsed => "hourly_volume_used",
             Self::PartWithoutProcess => "part_without_process",
+            Self::DatabaseUnavailable => "database_unavailable",
+            Self::DatabaseRejectsWrites => "database_rejects_writes",
+            Self::ChainUnavailable => "chain_unavailable",
+            Self::RateLimiterUnavailable => "rate_limiter_unavailable",
         }
+    }
+
+    /// Returns whether the service's readiness has a check of its own for this problem.
+    pub const fn has_check(self) -> bool {
+        matches!(self, Self::DatabaseUnavailable | Self::ChainUnavailable | Self::RateLimiterUnavailable)
     }
 }
 
@@ -95,6 +112,10 @@ impl Degradations {
             None if changed => tracing::info!(reason = reason.as_str(), "the service has recovered"),
             _ => {}
         }
+    }
+
+    pub fn has(&self, reason: Reason) -> bool {
+        self.0.lock().contains_key(&reason)
     }
 
     pub fn list(&self) -> Vec<Degradation> {

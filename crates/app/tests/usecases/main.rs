@@ -66,6 +66,7 @@ mod scene;
 mod sessions;
 mod slippage;
 mod spans;
+mod storage;
 mod supervision;
 mod sync;
 mod traces;

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
+use app::health::PoolWatcher;
 use app::webhooks::dispatch_due;
+use app::worker::Worker;
 use domain::ErrorCode;
 use domain::key::Tier;
 use domain::webhook::DeliveryStatus;
 use futures::future::select_all;
-use store::testing::{PostgresProxy, ProxyFault, proxied_postgres};
+use store::testing::{Link, PostgresProxy, ProxyFault, proxied_postgres};
 use store::{Store, StoreError, params};
 use tokio::sync::Notify;
 
@@ -146,4 +148,55 @@ async fn a_request_with_a_key_in_use_elsewhere_is_in_progress() {
         (&"in_progress".into(), &"unknown".into())
     );
     release();
+}
+
+/// Takes a connection of the store's reads and keeps it until it is released.
+async fn hold_a_read(store: &Store) -> (Arc<Notify>, tokio::task::JoinHandle<Result<(), StoreError>>) {
+    let (held, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (store, input) = (store.clone(), (Arc::clone(&held), Arc::clone(&release)));
+    let task = tokio::spawn(async move {
+        store
+            .read(input, |tx, (held, release)| {
+                Box::pin(async move {
+                    tx.exists("SELECT 1", &[]).await?;
+                    held.notify_one();
+                    release.notified().await;
+                    Ok(())
+                })
+            })
+            .await
+    });
+    held.notified().await;
+    (release, task)
+}
+
+#[tokio::test]
+async fn an_outage_of_the_database_leaves_every_process_ready_and_its_pools_recover_without_a_request() {
+    // One connection for reads.
+    let Some((scene, proxy)) = scene("max_connections=4").await else { return };
+    let (ctx, serving) = (&scene.app.ctx, &scene.app.ctx.process.serving);
+    let look = || async { PoolWatcher.tick(ctx).await.unwrap() };
+    look().await;
+    let (release, held) = hold_a_read(&ctx.store).await;
+    let store = ctx.store.clone();
+    let waiting = tokio::spawn(async move { store.ping().await });
+    while ctx.store.pools().iter().all(|pool| pool.waiting == 0) {
+        tokio::task::yield_now().await;
+    }
+    look().await;
+    proxy.set_link(Link::Cut);
+    // Timeouts end at once instead of after their seconds.
+    tokio::time::pause();
+    look().await;
+    scene.app.clock.advance(60_000);
+    look().await;
+    assert_eq!(serving.stalled_pools(), ["reads"]);
+    assert_eq!(serving.faults(ctx.now()), [], "every process has this fault");
+    waiting.await.unwrap().unwrap_err();
+    release.notify_one();
+    drop(held.await.unwrap());
+    tokio::time::resume();
+    proxy.set_link(Link::Up);
+    look().await;
+    assert_eq!(serving.stalled_pools(), Vec::<&str>::new(), "no request was sent");
 }

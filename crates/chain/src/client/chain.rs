@@ -1,5 +1,6 @@
 //! A handle to one chain and the contracts deployed on it.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,13 +13,13 @@ use alloy::rpc::types::TransactionRequest;
 use alloy::sol_types::SolCall;
 use alloy::transports::RpcError;
 use alloy_primitives::{Address, B256, Bytes};
-use embedded_chain::EmbeddedNode;
+use embedded_chain::{EmbeddedError, EmbeddedNode};
 use serde::{Deserialize, Serialize};
 
 use super::event::ChainEvent;
 use crate::block::{self, Block};
 use crate::error::ChainError;
-use crate::nodes::{NodeEndpoint, Nodes, REQUEST_TIMEOUT};
+use crate::nodes::{AskedBy, NodeEndpoint, Nodes, REQUEST_TIMEOUT};
 
 /// Default interval between receipt queries in `transact`.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -98,13 +99,37 @@ impl Chain {
     /// Creates a handle to a chain behind several nodes. The chain id may not be known yet.
     pub fn over(nodes: &Arc<Nodes>, contracts: Contracts) -> Self {
         // `chain_id()` reads the id from the nodes, so this 0 is never returned.
-        Self { nodes: Some(Arc::clone(nodes)), ..Self::of(nodes.provider(), contracts, 0) }
+        Self { nodes: Some(Arc::clone(nodes)), ..Self::of(nodes.provider(AskedBy::Requests), contracts, 0) }
+    }
+
+    /// Returns a handle for background workers, with connections to the nodes that clients' requests
+    /// cannot use up.
+    #[must_use]
+    pub fn for_workers(&self) -> Self {
+        match &self.nodes {
+            Some(nodes) => Self { provider: nodes.provider(AskedBy::Workers), ..self.clone() },
+            None => self.clone(),
+        }
     }
 
     /// Returns the nodes behind the provider; `None` for the embedded chain and for a single
     /// provider.
     pub fn nodes(&self) -> Option<&Arc<Nodes>> {
         self.nodes.as_ref()
+    }
+
+    /// Returns the file of the embedded chain. `None` for nodes, and for a chain in memory.
+    pub fn file(&self) -> Option<&Path> {
+        self.near.as_ref()?.path()
+    }
+
+    /// Proves that the embedded chain accepts writes. Blocks this thread for a disk sync.
+    ///
+    /// # Errors
+    ///
+    /// If it does not.
+    pub fn probe_write(&self) -> Result<(), EmbeddedError> {
+        self.near.as_ref().map_or(Ok(()), |node| node.probe_write())
     }
 
     /// Confirms that the node in use belongs to the expected chain. Call this before signing

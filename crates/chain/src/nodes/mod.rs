@@ -28,7 +28,7 @@ use alloy_primitives::B256;
 use futures::future::{BoxFuture, join_all};
 use parking_lot::Mutex;
 
-pub use self::endpoint::NodeEndpoint;
+pub use self::endpoint::{AskedBy, NodeEndpoint};
 pub use self::identity::ChainIdentity;
 pub use self::node::{NodeReport, NodeStatus};
 pub use self::observer::RpcObserver;
@@ -110,8 +110,8 @@ impl Nodes {
     }
 
     /// Returns a provider over all nodes, without fillers.
-    pub fn provider(self: &Arc<Self>) -> DynProvider {
-        let client = RpcClient::new(route::Route(Arc::clone(self)), false);
+    pub fn provider(self: &Arc<Self>, by: AskedBy) -> DynProvider {
+        let client = RpcClient::new(route::Route { nodes: Arc::clone(self), by }, false);
         ProviderBuilder::default().connect_client(client).erased()
     }
 

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::DeploymentVerifier;
-use super::endpoint::NodeEndpoint;
+use super::endpoint::{AskedBy, NodeEndpoint};
 use super::form::{head_in, is_conclusive};
 use super::health::Health;
 use super::identity::{ChainIdentity, Claim, Expected};
@@ -184,9 +184,9 @@ impl Node {
     /// # Errors
     ///
     /// As for [`NodeEndpoint::post`].
-    pub async fn ask(&self, packet: RequestPacket) -> TransportResult<ResponsePacket> {
+    pub async fn ask(&self, packet: RequestPacket, by: AskedBy) -> TransportResult<ResponsePacket> {
         let began = Instant::now();
-        let answer = self.endpoint.clone().post(packet.clone()).await;
+        let answer = self.endpoint.clone().post(packet.clone(), by).await;
         let is_usable = answer.as_ref().is_ok_and(|found| !found.is_error() || is_conclusive(found));
         self.observer.answered(&packet, began.elapsed(), is_usable);
         let mut state = self.state.lock();

@@ -13,13 +13,17 @@ use futures::stream::FuturesUnordered;
 use tower::Service;
 
 use super::Nodes;
+use super::endpoint::AskedBy;
 use super::form::{SEND, is_conclusive, is_known};
 
 type Answered = TransportResult<ResponsePacket>;
 
 /// A transport over all nodes.
 #[derive(Debug, Clone)]
-pub struct Route(pub Arc<Nodes>);
+pub struct Route {
+    pub nodes: Arc<Nodes>,
+    pub by: AskedBy,
+}
 
 impl Service<RequestPacket> for Route {
     type Response = ResponsePacket;
@@ -31,21 +35,21 @@ impl Service<RequestPacket> for Route {
     }
 
     fn call(&mut self, packet: RequestPacket) -> TransportFut<'static> {
-        let nodes = Arc::clone(&self.0);
+        let Self { nodes, by } = self.clone();
         let sends = matches!(&packet, RequestPacket::Single(request) if request.method() == SEND);
-        Box::pin(
-            async move { if sends { nodes.send_to_all(packet).await } else { nodes.read(packet).await } },
-        )
+        Box::pin(async move {
+            if sends { nodes.send_to_all(packet, by).await } else { nodes.read(packet, by).await }
+        })
     }
 }
 
 impl Nodes {
-    async fn read(&self, packet: RequestPacket) -> Answered {
+    async fn read(&self, packet: RequestPacket, by: AskedBy) -> Answered {
         let mut found: Option<Answered> = None;
         let mut tried = Vec::new();
         while let Some((index, node)) = self.next(&tried).await {
             tried.push(index);
-            let answer = node.ask(packet.clone()).await;
+            let answer = node.ask(packet.clone(), by).await;
             if answer.as_ref().is_ok_and(is_conclusive) {
                 // Stay with this node: answers of the same node are consistent with each other.
                 self.current.store(index, Ordering::Relaxed);
@@ -62,7 +66,7 @@ impl Nodes {
 
     /// Sends to every usable node. Returns as soon as one accepts the transaction; the others still
     /// receive it.
-    async fn send_to_all(&self, packet: RequestPacket) -> Answered {
+    async fn send_to_all(&self, packet: RequestPacket, by: AskedBy) -> Answered {
         let expected = *self.expected.lock();
         if expected.identity.is_none() {
             self.check_all().await;
@@ -75,7 +79,7 @@ impl Nodes {
             .map(|(node, _)| {
                 let (node, packet) = (Arc::clone(node), packet.clone());
                 // Spawned, so that the other sends finish even after this function has returned.
-                tokio::spawn(async move { node.ask(packet).await })
+                tokio::spawn(async move { node.ask(packet, by).await })
             })
             .collect();
         let mut found: Option<Answered> = None;

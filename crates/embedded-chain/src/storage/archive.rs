@@ -50,6 +50,14 @@ impl Archive {
         }
     }
 
+    /// Returns the path of the file, if there is one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Memory(_) => None,
+            Self::File { path, .. } => Some(path),
+        }
+    }
+
     pub fn block(&self, number: u64) -> Result<Option<SealedBlock>, EmbeddedError> {
         self.read(|connection| block(connection, number))
     }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, KECCAK256_EMPTY, U256};
 use parking_lot::Mutex;
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::account::{AccountView, Bytecode};
 use super::block::StoredBlock;
@@ -28,10 +28,10 @@ use super::error::EmbeddedError;
 use super::genesis::Genesis;
 use super::state::{ChainState, StagedBlock};
 
-pub use copy::{ChainFile, block_hash, copy_file, read_file};
+pub use copy::{ChainFile, block_hash, check_pages, copy_file, read_file};
 
 pub(super) use archive::{Archive, past_account, past_hash, past_slot, scan};
-pub(super) use write::StorageWriter;
+pub(super) use write::{StorageWriter, WriteProbe};
 
 /// The layout of the tables. Increment it when the tables change: a file of another layout is
 /// rejected.
@@ -80,7 +80,10 @@ pub(super) fn open(
     let layout: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     match layout {
         // A new SQLite file has `user_version` 0.
-        0 => create(&mut connection, genesis)?,
+        0 => {
+            reject_foreign(&connection)?;
+            create(&mut connection, genesis)?;
+        }
         LAYOUT => {}
         found => return Err(EmbeddedError::Layout { found, expected: LAYOUT }),
     }
@@ -115,6 +118,15 @@ fn configure(connection: &Connection) -> Result<(), EmbeddedError> {
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000;
          PRAGMA busy_timeout = 5000; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16000;",
     )?)
+}
+
+/// Returns an error if a file without a chain has tables nevertheless.
+fn reject_foreign(connection: &Connection) -> Result<(), EmbeddedError> {
+    let table = "SELECT name FROM sqlite_master WHERE type = 'table' LIMIT 1";
+    match connection.query_row(table, [], |row| row.get(0)).optional()? {
+        None => Ok(()),
+        Some(table) => Err(EmbeddedError::Foreign(table)),
+    }
 }
 
 fn create(connection: &mut Connection, genesis: &Genesis) -> Result<(), EmbeddedError> {

@@ -22,12 +22,34 @@ impl StorageWriter {
         Self { connection }
     }
 
+    /// Returns a handle that can only prove that the database accepts writes.
+    pub fn probe(&self) -> WriteProbe {
+        WriteProbe { connection: Arc::clone(&self.connection) }
+    }
+
     /// Commits all of the blocks or none.
     pub fn commit(&self, blocks: &[StagedBlock]) -> Result<(), EmbeddedError> {
         let mut connection = self.connection.lock();
         // Immediate takes the write lock now, so that a second process waits here and not halfway.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         self::blocks(&transaction, blocks)?;
+        transaction.commit()?;
+        Ok(())
+    }
+}
+
+/// Proves that the database accepts writes, between two commits of the miner.
+#[derive(Debug)]
+pub(crate) struct WriteProbe {
+    connection: Arc<Mutex<Connection>>,
+}
+
+impl WriteProbe {
+    /// Commits a change that changes nothing. Its commit needs the disk like any other.
+    pub fn write(&self) -> Result<(), EmbeddedError> {
+        let mut connection = self.connection.lock();
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute("UPDATE chain SET chain_id = chain_id", [])?;
         transaction.commit()?;
         Ok(())
     }

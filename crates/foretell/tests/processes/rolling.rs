@@ -48,6 +48,8 @@ impl Addresses {
 struct Proxy {
     _process: Child,
     url: String,
+    /// The same processes, with a new connection to them for each request.
+    fresh_url: String,
     statistics: String,
 }
 
@@ -57,17 +59,24 @@ impl Proxy {
         let program = ["/usr/sbin/haproxy", "/usr/local/sbin/haproxy"].map(PathBuf::from);
         let program = program.into_iter().find(|path| path.exists())?;
         let Addresses { listen: address, ops: statistics } = Addresses::reserve();
+        let fresh = Addresses::reserve().listen;
         let port = |address: &str| address.rsplit_once(':').unwrap().1.to_owned();
         let server = |(index, of): (usize, &Addresses)| {
             format!("  server s{index} {} check port {}\n", of.listen, port(&of.ops))
         };
         let servers: String = services.iter().enumerate().map(server).collect();
+        let same = |(index, of): (usize, &Addresses)| {
+            format!("  server s{index} {} track services/s{index}\n", of.listen)
+        };
+        let same: String = services.iter().enumerate().map(same).collect();
         let config = format!(
             "defaults\n  mode http\n  retries 0\n  timeout connect 2s\n  timeout client 20s\n  timeout server 20s
 frontend public\n  bind {address}\n  default_backend services
 frontend statistics\n  bind {statistics}\n  stats enable\n  stats uri /
 backend services\n  balance roundrobin\n  option httpchk GET /readyz
-  default-server inter 500ms fall 1 rise 1\n{servers}"
+  default-server inter 500ms fall 1 rise 1\n{servers}
+frontend fresh\n  bind {fresh}\n  default_backend fresh_services
+backend fresh_services\n  balance roundrobin\n  http-reuse never\n  option http-server-close\n{same}"
         );
         let path = folder.join("haproxy.cfg");
         std::fs::write(&path, config).unwrap();
@@ -77,6 +86,7 @@ backend services\n  balance roundrobin\n  option httpchk GET /readyz
         Some(Self {
             _process: process,
             url: format!("http://{address}"),
+            fresh_url: format!("http://{fresh}"),
             statistics: format!("http://{statistics}/;csv"),
         })
     }
@@ -108,7 +118,8 @@ struct Load {
 }
 
 impl Load {
-    fn start(base_url: String, trader: Trader) -> Self {
+    /// Starts to send, to the base URLs in turn.
+    fn start(base_urls: Vec<String>, trader: Trader) -> Self {
         let (stop, mut stopped) = watch::channel(false);
         let task = tokio::spawn(async move {
             let http =
@@ -123,7 +134,9 @@ impl Load {
                     _ = stopped.changed() => break,
                 }
                 let place = Arc::clone(&places).acquire_owned().await.unwrap();
-                let request = send(http.clone(), base_url.clone(), trader.clone(), number);
+                // Not in step with the trades, so that each URL gets some of them.
+                let base_url = base_urls[(number / 3) as usize % base_urls.len()].clone();
+                let request = send(http.clone(), base_url, trader.clone(), number);
                 requests.spawn(async move {
                     let result = request.await;
                     drop(place);
@@ -169,7 +182,8 @@ async fn rolling_restarts_behind_a_load_balancer_fail_no_request() {
         processes.push(of.serve(&cluster, index).await);
     }
     proxy.until_both_are_up().await;
-    let load = Load::start(proxy.url.clone(), cluster.traders[0].clone());
+    let urls = vec![proxy.url.clone(), proxy.fresh_url.clone()];
+    let load = Load::start(urls, cluster.traders[0].clone());
     let restarts = std::env::var("FORETELL_ROLLING_RESTARTS").map_or(3, |count| count.parse().unwrap());
     for restart in 0..restarts {
         let index = restart % addresses.len();

@@ -253,6 +253,28 @@ impl Service {
         self.process = Some(Process::start(command, self.folder.path()).await);
     }
 
+    /// Like [`Service::start_with`], for a process whose files get limits: see
+    /// [`Service::limit_file_size`]. It does not log.
+    pub async fn start_under_limits(&mut self, arguments: &[&str]) {
+        let command = dev(self.folder.path(), self.database.as_ref());
+        let command = command.as_std();
+        // By default, the signal of a write beyond the limit ends the process.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(command.get_program());
+        shell.args(command.get_args()).args(arguments);
+        shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+        self.process = Some(Process::start(shell, self.folder.path()).await);
+    }
+
+    /// Limits the size of the files that the running process writes: a soft and a hard limit in bytes,
+    /// as for `prlimit`.
+    pub async fn limit_file_size(&self, limits: &str) {
+        let id = self.process.as_ref().unwrap().child.id().unwrap().to_string();
+        let limit = format!("--fsize={limits}");
+        assert!(Command::new("prlimit").args(["--pid", &id, &limit]).status().await.unwrap().success());
+    }
+
     /// Lets the process run for this time.
     pub async fn live_for(&mut self, time: Duration) {
         self.process.as_mut().unwrap().live_for(time).await;

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Stdio;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use app::keys::{IssueKey, IssuedKey, issue};
@@ -23,7 +24,8 @@ use foretell::secrets::Secrets;
 use secrecy::ExposeSecret;
 use store::events::NewEvent;
 use store::testing::TestFolder;
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use crate::{oracle, service};
@@ -292,4 +294,79 @@ async fn a_reload_replaces_proxies_and_sealing_keys_or_changes_nothing() {
     reload.apply("error").unwrap();
     assert_ne!(sealed_with(), before);
     assert_eq!(*reload.trusted_proxies.networks(), ["10.0.0.0/8".parse().unwrap()]);
+}
+
+/// How a request on a new connection ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Ended {
+    Answered,
+    /// No connection was made.
+    Refused,
+    /// The connection was made and then reset or closed.
+    Lost(String),
+}
+
+async fn request_once(address: &str) -> Ended {
+    let lost = |error: std::io::Error| Ended::Lost(error.to_string());
+    let mut stream = match TcpStream::connect(address).await {
+        Ok(stream) => stream,
+        Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => return Ended::Refused,
+        Err(error) => return lost(error),
+    };
+    let request = b"GET /v1/health HTTP/1.1\r\nhost: foretell\r\n\r\n";
+    if let Err(error) = stream.write_all(request).await {
+        return lost(error);
+    }
+    let mut answer = Vec::new();
+    let mut some = [0; 4_096];
+    loop {
+        match stream.read(&mut some).await {
+            Ok(0) => return Ended::Lost(format!("{} bytes of an answer", answer.len())),
+            Ok(count) => answer.extend_from_slice(&some[..count]),
+            Err(error) => return lost(error),
+        }
+        // Also an answer that the address has sent too many requests is one.
+        let text = String::from_utf8_lossy(&answer);
+        if text.starts_with("HTTP/1.1 ") && text.ends_with('}') {
+            return Ended::Answered;
+        }
+    }
+}
+
+/// Sends requests on new connections until none is made any more. Returns the number of answers.
+async fn requests_until_refused(address: String, answered: Arc<AtomicUsize>) -> Result<(), String> {
+    loop {
+        match request_once(&address).await {
+            Ended::Answered => {
+                answered.fetch_add(1, Ordering::Relaxed);
+            }
+            Ended::Refused => return Ok(()),
+            Ended::Lost(why) => return Err(why),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn twelve_stops_under_24_clients_answer_every_connection_that_was_made() {
+    const STOPS: usize = 12;
+    const CLIENTS: usize = 24;
+    let mut service = service::Service::on_sqlite().await;
+    let mut total = 0;
+    for stop in 0..STOPS {
+        service.start().await;
+        let address = service.base_url().trim_start_matches("http://").to_owned();
+        let answered = Arc::<AtomicUsize>::default();
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| tokio::spawn(requests_until_refused(address.clone(), Arc::clone(&answered))))
+            .collect();
+        while answered.load(Ordering::Relaxed) < 10 * CLIENTS {
+            tokio::task::yield_now().await;
+        }
+        service.terminate().await;
+        for client in clients {
+            assert_eq!(client.await.unwrap(), Ok(()), "stop {stop}");
+        }
+        total += answered.load(Ordering::Relaxed);
+    }
+    eprintln!("{STOPS} stops under {CLIENTS} clients: {total} requests answered, none lost");
 }

@@ -23,6 +23,7 @@ mod tx;
 mod value;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 
@@ -132,6 +133,22 @@ impl Database {
         }
     }
 
+    /// See [`crate::Store::try_pool`].
+    pub(crate) async fn try_pool(&self, name: &str) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.check_open(),
+            Self::Postgres(postgres) => postgres.try_pool(name).await,
+        }
+    }
+
+    /// See [`crate::Store::connect_outside`].
+    pub(crate) async fn connect_outside(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.check_open(),
+            Self::Postgres(postgres) => postgres.connect_outside().await,
+        }
+    }
+
     /// Runs `unit` as one transaction.
     pub(crate) async fn write<I, T, E>(
         &self,
@@ -204,8 +221,23 @@ impl Database {
         }
     }
 
+    /// See [`crate::Store::check_file`].
+    pub(crate) async fn check_file(&self, wait: Duration) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.check_file(wait).await,
+            Self::Postgres(_) => Ok(()),
+        }
+    }
+
+    /// See [`crate::Store::damage`].
+    pub(crate) fn damage(&self) -> Option<StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.damage(),
+            Self::Postgres(_) => None,
+        }
+    }
+
     /// The path of a SQLite database.
-    #[cfg(feature = "test-support")]
     pub(crate) fn sqlite_path(&self) -> Option<&std::path::Path> {
         match self {
             Self::Sqlite(sqlite) => Some(sqlite.path()),

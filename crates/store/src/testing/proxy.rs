@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
@@ -43,6 +44,17 @@ pub struct PostgresProxy {
     /// The database's URL through this proxy, for [`crate::Store::open`].
     pub url: String,
     plans: Arc<Mutex<Vec<Plan>>>,
+    link: Arc<watch::Sender<Link>>,
+}
+
+/// The way from the proxy to the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    Up,
+    /// Open connections are closed, and new ones are closed at once.
+    Cut,
+    /// Nothing is carried in either direction, and no connection is closed.
+    Silent,
 }
 
 impl PostgresProxy {
@@ -60,14 +72,27 @@ impl PostgresProxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let here: SocketAddr = listener.local_addr().expect("the listener has an address");
         let url = database.url.replace(&cluster, &here.to_string());
-        let proxy = Self { url, plans: Arc::default() };
+        let (link, up) = watch::channel(Link::Up);
+        let proxy = Self { url, plans: Arc::default(), link: Arc::new(link) };
         let plans = Arc::clone(&proxy.plans);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(carry(client, cluster.clone(), Arc::clone(&plans)));
+                let carried = carry(client, cluster.clone(), Arc::clone(&plans), up.clone());
+                let mut link = up.clone();
+                tokio::spawn(async move {
+                    tokio::select! {
+                        () = carried => {}
+                        _ = link.wait_for(|link| *link == Link::Cut) => {}
+                    }
+                });
             }
         });
         proxy
+    }
+
+    /// Changes the way to the cluster, for all connections.
+    pub fn set_link(&self, link: Link) {
+        self.link.send_replace(link);
     }
 
     /// Applies `fault` to the next `times` connections whose client sends `statement`.
@@ -96,14 +121,25 @@ fn fault_of(plans: &Mutex<Vec<Plan>>, sent: &mut [u8]) -> Option<ProxyFault> {
 /// A server error message that ends the session.
 const PANIC: &[u8] = b"E\0\0\0\x2cSPANIC\0VPANIC\0CXX000\0Mthe disk is gone\0\0";
 
+async fn unless_silent(link: &mut watch::Receiver<Link>) {
+    // An error means that the proxy was dropped. Its open connections go on.
+    drop(link.wait_for(|link| *link != Link::Silent).await);
+}
+
 /// Forwards one connection until an error on either side.
-async fn carry(mut client: TcpStream, cluster: String, plans: Arc<Mutex<Vec<Plan>>>) {
+async fn carry(
+    mut client: TcpStream,
+    cluster: String,
+    plans: Arc<Mutex<Vec<Plan>>>,
+    mut link: watch::Receiver<Link>,
+) {
     let Ok(mut server) = TcpStream::connect(cluster).await else { return };
     let (mut sent, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
     loop {
         tokio::select! {
             read = client.read(&mut sent) => {
                 let Ok(length @ 1..) = read else { return };
+                unless_silent(&mut link).await;
                 let fault = fault_of(&plans, &mut sent[..length]);
                 if matches!(fault, Some(ProxyFault::CutBefore)) {
                     return;
@@ -137,6 +173,7 @@ async fn carry(mut client: TcpStream, cluster: String, plans: Arc<Mutex<Vec<Plan
             }
             read = server.read(&mut answered) => {
                 let Ok(length @ 1..) = read else { return };
+                unless_silent(&mut link).await;
                 if client.write_all(&answered[..length]).await.is_err() {
                     return;
                 }

@@ -78,6 +78,24 @@ impl Postgres {
         self.pools.status().into_iter().chain(of_replica).collect()
     }
 
+    /// Gets a connection of the pool of this name and waits for an answer on it.
+    pub(super) async fn try_pool(&self, name: &str) -> Result<(), StoreError> {
+        let no_such_pool = || StoreError::driver(format!("there is no pool {name}"));
+        let sessions = self.pools.find(name).ok_or_else(no_such_pool)?;
+        let mut conn = PooledConnection::get(sessions).await?;
+        match conn.batch("SELECT 1").await {
+            Ok(()) => Ok(()),
+            Err(fault) => {
+                conn.discard();
+                Err(fault.error)
+            }
+        }
+    }
+
+    pub(super) async fn connect_outside(&self) -> Result<(), StoreError> {
+        self.pools.connect_outside().await
+    }
+
     pub(super) fn units_per_user(&self) -> usize {
         self.pools.units_per_user()
     }

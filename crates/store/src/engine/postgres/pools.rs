@@ -11,6 +11,7 @@ use tokio_postgres::Config;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::super::Workload;
+use super::connect_fault::describe_connect;
 use super::options::{Options, Statements, Timeouts};
 use crate::{PoolStatus, StoreError};
 
@@ -79,6 +80,8 @@ pub(super) struct Pools {
     writes: Sessions,
     workers: Sessions,
     maintenance: Sessions,
+    /// The way to the database without a pool.
+    outside: (Config, MakeRustlsConnect),
 }
 
 /// The access that a unit of work needs.
@@ -108,6 +111,7 @@ impl Pools {
             writes: sessions(writes, timeouts, REQUEST_WAIT)?,
             workers: sessions(quarter, timeouts, WORKER_WAIT)?,
             maintenance: sessions(MAINTENANCE, unlimited, WORKER_WAIT)?,
+            outside: (config.clone(), tls.clone()),
         })
     }
 
@@ -128,8 +132,27 @@ impl Pools {
     }
 
     pub(super) fn status(&self) -> Vec<PoolStatus> {
-        let named = [("reads", &self.reads), ("writes", &self.writes), ("workers", &self.workers)];
-        named.into_iter().map(|(name, sessions)| sessions.status(name)).collect()
+        self.named().into_iter().map(|(name, sessions)| sessions.status(name)).collect()
+    }
+
+    /// Returns the pool of this name in [`Self::status`].
+    pub(super) fn find(&self, name: &str) -> Option<&Sessions> {
+        self.named().into_iter().find(|(of, _)| *of == name).map(|(_, sessions)| sessions)
+    }
+
+    fn named(&self) -> [(&'static str, &Sessions); 3] {
+        [("reads", &self.reads), ("writes", &self.writes), ("workers", &self.workers)]
+    }
+
+    /// Connects to the database outside of the pools, and waits for an answer.
+    pub(super) async fn connect_outside(&self) -> Result<(), StoreError> {
+        let (config, tls) = &self.outside;
+        let refused = |error| StoreError::unavailable(describe_connect(&error));
+        let (client, connection) = config.connect(tls.clone()).await.map_err(refused)?;
+        // The driver's half of the connection. It ends when the client is dropped.
+        tokio::spawn(connection);
+        client.simple_query("SELECT 1").await.map_err(refused)?;
+        Ok(())
     }
 
     pub(super) fn close(&self) {

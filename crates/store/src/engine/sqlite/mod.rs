@@ -3,10 +3,12 @@
 mod connection;
 mod copy;
 mod fault;
+mod file_state;
 mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -14,6 +16,8 @@ use parking_lot::Mutex;
 
 pub(super) use connection::SqliteConnection;
 pub(super) use copy::{check, copy, last_block};
+use file_state::FileState;
+use tokio::sync::oneshot;
 use writer::Writer;
 
 use super::Tx;
@@ -26,7 +30,7 @@ use crate::StoreError;
 const IDLE_READERS: usize = 8;
 
 pub(crate) struct Sqlite {
-    path: String,
+    file: Arc<FileState>,
     writer: Writer,
     /// `None` once the store is closed.
     readers: Mutex<Option<Vec<Tx>>>,
@@ -43,8 +47,30 @@ impl Sqlite {
         if Path::new(path).is_dir() {
             return Err(StoreError::unavailable("the database's path is a directory"));
         }
-        let writer = Writer::start(SqliteConnection::writer(path)?, changes)?;
-        Ok(Self { path: path.to_owned(), writer, readers: Mutex::new(Some(Vec::new())) })
+        let file = Arc::new(FileState::new(path));
+        let writer = Writer::start(SqliteConnection::writer(Arc::clone(&file))?, changes)?;
+        Ok(Self { file, writer, readers: Mutex::new(Some(Vec::new())) })
+    }
+
+    /// Checks that the file is one of this service and is not damaged. A check that takes longer than
+    /// `wait` goes on, and [`Self::damage`] then has its result.
+    pub(super) async fn check_file(&self, wait: Duration) -> Result<(), StoreError> {
+        self.file.check_owner()?;
+        let (file, (done, checked)) = (Arc::clone(&self.file), oneshot::channel());
+        std::thread::Builder::new()
+            .name("store-check".to_owned())
+            // Nobody may wait for the result any more.
+            .spawn(move || drop(done.send(file.check())))
+            .map_err(|e| StoreError::unavailable(format!("could not start the check of the file: {e}")))?;
+        match tokio::time::timeout(wait, checked).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(StoreError::driver("the check of the file ended without a result")),
+            Err(_) => Ok(()),
+        }
+    }
+
+    pub(super) fn damage(&self) -> Option<StoreError> {
+        self.file.damage()
     }
 
     pub(super) async fn write<I, T, E, F>(&self, input: I, unit: F) -> Result<T, E>
@@ -85,12 +111,11 @@ impl Sqlite {
                 }
             }
         }
-        Ok(Tx::reader(Conn::Sqlite(SqliteConnection::reader(&self.path)?)))
+        Ok(Tx::reader(Conn::Sqlite(SqliteConnection::reader(Arc::clone(&self.file))?)))
     }
 
-    #[cfg(feature = "test-support")]
     pub(super) fn path(&self) -> &Path {
-        Path::new(&self.path)
+        self.file.as_path()
     }
 
     pub(super) fn check_open(&self) -> Result<(), StoreError> {

@@ -1,0 +1,64 @@
+//! A file that must stay the one that was opened. A process can go on writing to a file that somebody
+//! has deleted, and everything that it writes is then lost.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A watched file.
+#[derive(Debug)]
+pub(super) struct WatchedFile {
+    path: PathBuf,
+    /// The device and number of the file when it was first seen.
+    identity: Option<(u64, u64)>,
+    /// The greatest length that was seen. The files of databases never shrink while they are in use.
+    longest: u64,
+}
+
+impl WatchedFile {
+    pub(super) fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), identity: None, longest: 0 }
+    }
+
+    /// Returns what is wrong with the file, if anything.
+    pub(super) fn find_fault(&mut self) -> Option<&'static str> {
+        self.judge(fs::metadata(&self.path))
+    }
+
+    fn judge(&mut self, found: io::Result<Metadata>) -> Option<&'static str> {
+        let Ok(found) = found else { return Some("its file is gone") };
+        let identity = (found.dev(), found.ino());
+        if *self.identity.get_or_insert(identity) != identity {
+            return Some("its file was replaced by another one");
+        }
+        if found.len() < self.longest {
+            return Some("its file was truncated");
+        }
+        self.longest = found.len();
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::testing::TestFolder;
+
+    #[test]
+    fn a_file_that_is_deleted_replaced_or_truncated_is_found() {
+        let folder = TestFolder::create();
+        let path = folder.path().join("some.db");
+        fs::write(&path, [0; 100]).unwrap();
+        let mut file = WatchedFile::new(&path);
+        assert_eq!(file.find_fault(), None);
+        fs::write(&path, [0; 200]).unwrap();
+        assert_eq!(file.find_fault(), None, "it has grown");
+        fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(150).unwrap();
+        assert_eq!(file.find_fault(), Some("its file was truncated"));
+        fs::rename(&path, folder.path().join("other.db")).unwrap();
+        assert_eq!(file.find_fault(), Some("its file is gone"));
+        fs::write(&path, [0; 300]).unwrap();
+        assert_eq!(file.find_fault(), Some("its file was replaced by another one"));
+    }
+}
