@@ -10,6 +10,7 @@
 
 mod familiar;
 mod memory;
+pub mod places;
 mod redis;
 mod redis_url;
 mod table;

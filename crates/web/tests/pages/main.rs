@@ -12,6 +12,7 @@ mod developers;
 mod docs;
 mod embeds;
 mod law;
+mod live;
 mod owners;
 mod people;
 mod settings;
