@@ -212,6 +212,11 @@ pub struct Settings {
     /// `foretell dev`]
     #[arg(long, env = "FORETELL_OPS_LISTEN", value_name = "ADDRESS|off", global = true)]
     pub ops_listen: Option<OptionalListen>,
+    /// Further names of the operator's listener and of the chain's JSON-RPC. Requests with other names in
+    /// their Host header are rejected [default: addresses, names without a dot, the name of this machine, and
+    /// names inside a Kubernetes cluster]
+    #[arg(long, env = "FORETELL_PRIVATE_HOSTS", value_name = "NAMES", value_delimiter = ',', global = true)]
+    pub private_hosts: Option<Vec<String>>,
     /// Seconds for which the process goes on serving after SIGTERM, unready, so that load balancers
     /// remove it first, at most 300 [default: 5 in the environment live, else 0]
     #[arg(long, env = "FORETELL_SHUTDOWN_DELAY_S", value_name = "SECONDS", global = true)]
@@ -420,6 +425,7 @@ pub struct ResolvedConfig {
     pub rpc_listen: Option<OptionalListen>,
     /// Address of the operator's listener. If absent, the default depends on the command.
     pub ops_listen: Option<OptionalListen>,
+    pub private_hosts: Vec<String>,
     /// Time for which the process goes on serving after it was told to stop.
     pub shutdown_delay: Duration,
     /// If absent, the default depends on the command.
@@ -589,6 +595,7 @@ impl Settings {
             listen: self.listen.or(of_file.listen),
             rpc_listen: self.rpc_listen.or(of_file.rpc_listen),
             ops_listen: self.ops_listen.or(of_file.ops_listen),
+            private_hosts: self.private_hosts.or(of_file.private_hosts),
             shutdown_delay_s: self.shutdown_delay_s.or(of_file.shutdown_delay_s),
             log_level: self.log_level.or(of_file.log_level),
             otlp_endpoint: self.otlp_endpoint.or(of_file.otlp_endpoint),
@@ -701,6 +708,7 @@ impl Settings {
             connections: connections(self.max_connections, self.max_connections_per_address)?,
             rpc_listen: self.rpc_listen,
             ops_listen: self.ops_listen,
+            private_hosts: host_names("private-hosts", self.private_hosts)?,
             log_level: log_level(self.log_level)?,
             otlp_endpoint: otlp_endpoint(self.otlp_endpoint)?,
             shutdown_delay: shutdown_delay(self.shutdown_delay_s, environment)?,
@@ -740,7 +748,7 @@ impl Settings {
             web_admin: self.web_admin,
             mcp: self.mcp,
             mcp_trading: self.mcp_trading == Some(Switch::On),
-            mcp_hosts: mcp_hosts(self.mcp_hosts)?,
+            mcp_hosts: host_names("mcp-hosts", self.mcp_hosts)?,
             sandbox: self.sandbox,
             rp_id: self.rp_id,
             terms_url: terms_url(self.terms_url)?,
@@ -754,8 +762,8 @@ impl Settings {
     }
 }
 
-/// Validates the names under which agents reach the service.
-fn mcp_hosts(given: Option<Vec<String>>) -> Result<Vec<String>, ConfigError> {
+/// Validates names of hosts.
+fn host_names(setting: &str, given: Option<Vec<String>>) -> Result<Vec<String>, ConfigError> {
     let hosts = given.unwrap_or_default();
     let is_name = |host: &String| {
         let authority = host.parse::<Authority>();
@@ -763,7 +771,7 @@ fn mcp_hosts(given: Option<Vec<String>>) -> Result<Vec<String>, ConfigError> {
     };
     if let Some(host) = hosts.iter().find(|host| !is_name(host)) {
         return Err(ConfigError::Value(format!(
-            "mcp-hosts must be names of hosts without scheme and port, such as api.foretell.example, not {host}"
+            "{setting} must be names of hosts without scheme and port, such as api.foretell.example, not {host}"
         )));
     }
     Ok(hosts)

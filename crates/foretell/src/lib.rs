@@ -17,6 +17,7 @@ mod nats;
 pub mod ops;
 mod optional_listen;
 mod panics;
+pub mod private_hosts;
 pub mod process_roles;
 pub mod reload;
 pub mod rpc;

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::ResolvedConfig;
 use crate::logging::LogLevel;
 use crate::optional_listen::OptionalListen;
+use crate::private_hosts::{PrivateHosts, reject_foreign_hosts};
 use crate::process_roles::ProcessRoles;
 use crate::start_error::StartError;
 
@@ -58,6 +59,8 @@ pub struct Ops {
     pub draining: CancellationToken,
     pub shutdown_delay: Duration,
     pub log_level: LogLevel,
+    /// The names that the listener answers to.
+    pub hosts: PrivateHosts,
 }
 
 /// The running listener. It answers until the service has stopped.
@@ -128,6 +131,7 @@ fn router(ops: Ops) -> Router {
         .route("/drain", post(drain))
         .route("/log-level", put(set_log_level))
         .layer(axum::middleware::from_fn(reject_browsers))
+        .layer(axum::middleware::from_fn_with_state(ops.hosts.clone(), reject_foreign_hosts))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(ops)
 }

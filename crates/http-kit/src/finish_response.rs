@@ -12,6 +12,7 @@ use axum::response::Response;
 
 use super::compression::{AcceptsGzip, Compressible};
 use super::etag::Condition;
+use super::guard::NamesTrace;
 use super::usage::Logged;
 use super::{
     Personal, Problem, RequestId, Route, Shared, StablePart, Surface, cors, rate, render, traceparent,
@@ -75,6 +76,8 @@ pub(super) async fn finish_response(
         response.extensions_mut().remove::<StablePart>();
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
     }
+    // Anybody may send a `traceparent`. It counts only if a known caller did.
+    let caller = caller.filter(|_| response.extensions_mut().remove::<NamesTrace>().is_some());
     let mut code = None;
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         code = Some(problem.code());

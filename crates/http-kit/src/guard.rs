@@ -28,7 +28,13 @@ struct Found {
     version: &'static str,
     /// The state of the rate limiter that was used.
     rate_limit: Option<RateLimitStatus>,
+    /// Whether the trace that the request names may be one of ours.
+    names_trace: bool,
 }
+
+/// A response to a caller who may choose the id of its trace.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NamesTrace;
 
 /// Runs a route's handler if the request passes all checks, and completes the response.
 pub(super) async fn guard(
@@ -38,7 +44,7 @@ pub(super) async fn guard(
     handle: impl AsyncFnOnce(Request) -> Response,
 ) -> Response {
     let meter = Meter::start(&app.ctx);
-    let mut found = Found { version: app.versions.current, rate_limit: None };
+    let mut found = Found { version: app.versions.current, rate_limit: None, names_trace: false };
     let admitted_and_handled = async {
         match admit(app, route, &mut request, &meter, &mut found).await {
             Ok(()) => {
@@ -66,6 +72,9 @@ pub(super) async fn guard(
     // Set here rather than in the checks, because rejections and timeouts report the version too.
     if route.surface == Surface::Trading {
         version::add_header(response.headers_mut(), found.version);
+    }
+    if found.names_trace {
+        response.extensions_mut().insert(NamesTrace);
     }
     if let Some(status) = found.rate_limit {
         // A handler that counts the parts of a request reports a newer state.
@@ -147,6 +156,9 @@ async fn admit_caller(
     // Record that the key works from this address, which exempts it from the address's lockout for
     // a day.
     app::keys::note_success(&app.ctx, &secret, ip).await;
+    let process = &app.ctx.process;
+    let may_sample = || process.limits.take_sample(caller.user_id(), app.ctx.now());
+    found.names_trace = process.traces.join_caller(may_sample);
     Ok(caller)
 }
 

@@ -3,24 +3,11 @@
 
 use std::fmt::Display;
 
-use domain::market::{probability_for_display, round_for_display};
+pub use app::markets::{displayed_price as of_outcome, displayed_probability as probability};
+use domain::market::round_for_display;
 use domain::{Usdc, Wad};
-use store::markets::{Market, Outcome};
 
 const DECIMALS: i32 = 6;
-
-/// Returns the probability of an outcome from the market maker's state.
-pub fn probability(quantity: Wad, cost: Wad, liquidity: Usdc) -> f64 {
-    let (quantity, cost) = (quantity.to_f64_for_display(), cost.to_f64_for_display());
-    round_for_display(probability_for_display(quantity, cost, liquidity.to_f64_for_display()), DECIMALS)
-}
-
-/// Returns the current probability of an outcome, or its payout if the market is settled.
-pub fn of_outcome(market: &Market, outcome: &Outcome) -> f64 {
-    let payout = market.payouts.as_ref().and_then(|payouts| payouts.get(usize::from(outcome.index)));
-    payout
-        .map_or_else(|| probability(outcome.quantity, market.cost, market.liquidity), |payout| price(*payout))
-}
 
 /// Returns a WAD price or payout as a number between 0 and 1.
 pub fn price(wad: Wad) -> f64 {

@@ -3,25 +3,31 @@
 //! A stream starts with the current market, followed by its trades and status changes once their
 //! blocks are final. An event's id is its position on chain. A client that was disconnected resumes
 //! from this id without a gap.
+//!
+//! A stream reads the events since its position once. From then on it sends what the watcher has read
+//! for all streams of the market. Only a client that reads too slowly for that reads by itself again.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use app::AppError;
-use app::feed::{self, Happening, MarketEventsPage, Subscription, Topic, WakeReason};
+use app::feed::{self, Closing as ProcessClosing, Follower, Happening, MarketEventsPage, MarketTail};
+use app::limits::places::Place;
+use app::markets::{displayed_price, displayed_probability};
+use app::process::streams::MARKET_STREAMS;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use domain::ids::MarketId;
-use domain::market::{MarketStatus, probability_for_display, round_for_display};
-use domain::rate::network_of;
+use domain::market::MarketStatus;
 use domain::trade::Side;
 use domain::{Timestamp, Usdc, Wad};
 use serde::Serialize;
 use store::StoreError;
 use store::markets::{Market, Outcome};
 use store::movements::{Movement, MovementKind};
-use tokio::time::Interval;
+use tokio::time::{Interval, MissedTickBehavior, interval};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::AnyOfBuilder;
 use utoipa::openapi::{Ref, RefOr, Schema};
@@ -34,10 +40,8 @@ use http_kit::{
 const PATH: &str = "/api/markets/{id}/stream";
 /// Number of events that are read at once.
 const PAGE: u32 = 100;
-/// Maximum number of open streams of one address in this process.
-const MOST_STREAMS: usize = 10;
-/// Number of decimals of a probability.
-const DECIMALS: i32 = 6;
+/// The time between two pages of a stream that reads by itself: a thousand events a second.
+const PAGE_PAUSE: Duration = Duration::from_millis(100);
 
 /// `market`: the state of the market as of a block.
 #[derive(Serialize, ToSchema)]
@@ -197,10 +201,16 @@ struct MarketStream {
     liquidity: Usdc,
     /// The id of the last event that was sent.
     position: String,
-    subscription: Subscription,
-    /// The address's slot, held as long as the stream lives.
-    _address: Subscription,
+    /// The market's last events, as the watcher reads them.
+    tail: Follower<MarketTail>,
+    /// The address's place, held as long as the stream lives.
+    _place: Place,
+    closing: ProcessClosing,
     heartbeats: Interval,
+    /// The turns of the stream's own reads.
+    turns: Interval,
+    /// The next chunk, if it is shared with other streams.
+    shared: Option<Bytes>,
     pending: EventBytes,
     is_behind: bool,
     is_beat_due: bool,
@@ -233,8 +243,8 @@ pub async fn stream(
     let ctx = &app.ctx;
     let id: MarketId = id.parse().map_err(|_| Problem::from(PublicCode::MarketNotFound))?;
     // Limits the streams per address, because no key identifies the client.
-    let address = ctx.process.feed.subscribe(Topic::Address(network_of(ip)), MOST_STREAMS)?;
-    let subscription = ctx.process.feed.subscribe(Topic::Market(id), usize::MAX)?;
+    let place = ctx.process.streams.market_places.take(&MARKET_STREAMS, ip, 1)?;
+    let tail = ctx.process.streams.tails.follow([id]);
     // Determine the position before reading the market, so that the snapshot includes everything up
     // to it. An event may then be sent again, but none is lost.
     let position = match last_event_id(&headers)? {
@@ -249,14 +259,19 @@ pub async fn stream(
     let mut pending = EventBytes::beginning();
     let snapshot = snapshot(&market, &outcomes, ctx.now());
     pending.push(Some(&position), "market", &EventData::Market(snapshot)).map_err(AppError::internal)?;
+    let mut turns = interval(PAGE_PAUSE);
+    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let stream = MarketStream {
+        closing: ctx.process.feed.closing(),
         app,
         id,
         liquidity: market.liquidity,
         position,
-        subscription,
-        _address: address,
+        tail,
+        _place: place,
         heartbeats: heartbeats(),
+        turns,
+        shared: None,
         pending,
         // Read at once: events may have been written since the position was determined.
         is_behind: true,
@@ -296,11 +311,7 @@ fn is_place(text: &str) -> bool {
 
 fn snapshot<'a>(market: &'a Market, outcomes: &'a [Outcome], now: Timestamp) -> Snapshot<'a> {
     let price = |outcome: &'a Outcome| {
-        let payout = market.payouts.as_ref().and_then(|payouts| payouts.get(usize::from(outcome.index)));
-        let price = payout.map_or_else(
-            || price_of(outcome.quantity, market.cost, market.liquidity),
-            |payout| round_for_display(payout.to_f64_for_display(), DECIMALS),
-        );
+        let price = displayed_price(market, outcome);
         Price { index: outcome.index, label: &outcome.label, price }
     };
     Snapshot {
@@ -314,11 +325,6 @@ fn snapshot<'a>(market: &'a Market, outcomes: &'a [Outcome], now: Timestamp) -> 
     }
 }
 
-fn price_of(quantity: Wad, cost: Wad, liquidity: Usdc) -> f64 {
-    let (quantity, cost) = (quantity.to_f64_for_display(), cost.to_f64_for_display());
-    round_for_display(probability_for_display(quantity, cost, liquidity.to_f64_for_display()), DECIMALS)
-}
-
 impl MarketStream {
     /// Returns the next chunk, or `None` after the last one.
     async fn next(&mut self) -> Option<Bytes> {
@@ -326,6 +332,9 @@ impl MarketStream {
             let piece = std::mem::take(&mut self.pending);
             if !piece.is_empty() {
                 return Some(piece.into_bytes());
+            }
+            if let Some(piece) = self.shared.take() {
+                return Some(piece);
             }
             if self.has_ended {
                 return None;
@@ -337,32 +346,28 @@ impl MarketStream {
         }
     }
 
-    /// Reads events. If the stream is up to date, waits for a wake-up first.
+    /// Sends the next events. If the stream is up to date, waits for them first.
     async fn step(&mut self) -> Result<(), AppError> {
-        if self.subscription.is_closing() {
-            self.end("STOPPING");
-            return Ok(());
-        }
-        if !self.is_behind {
-            tokio::select! {
-                biased;
-                // Events are read on every heartbeat too, which finds events whose wake-up was
-                // missed.
-                _ = self.heartbeats.tick() => self.is_beat_due = true,
-                wake = self.subscription.wait() => if wake == WakeReason::Closing { return Ok(()) },
+        let Self { closing, heartbeats, turns, tail, is_beat_due, .. } = self;
+        let is_behind = self.is_behind;
+        tokio::select! {
+            biased;
+            () = closing.wait() => {
+                self.end("STOPPING");
+                return Ok(());
             }
+            _ = heartbeats.tick(), if !is_behind => *is_beat_due = true,
+            _ = turns.tick(), if is_behind => {}
+            () = tail.changed(), if !is_behind => {}
         }
         // A disabled route must also end its open streams.
         self.app.ctx.process.switches.check("GET", PATH, false)?;
-        // Before reading, so that a wake-up during the read is not lost.
-        self.subscription.catch_up();
-        let MarketEventsPage { happenings, has_more } =
-            feed::read_market(&self.app.ctx, self.id, &self.position, PAGE).await?;
-        for happening in &happenings {
-            self.push(happening)?;
+        if self.is_behind {
+            self.read_page().await?;
+        } else if self.tail.take_changed().is_some() {
+            self.send_tail()?;
         }
-        self.is_behind = has_more;
-        if self.is_beat_due && !has_more {
+        if self.is_beat_due && !self.is_behind {
             self.is_beat_due = false;
             let at = self.app.ctx.now();
             self.pending
@@ -372,23 +377,43 @@ impl MarketStream {
         Ok(())
     }
 
-    fn push(&mut self, happening: &Happening) -> Result<(), AppError> {
-        let id = happening.id();
-        let pushed = match happening {
-            Happening::Trade(movement) => {
-                self.pending.push(Some(&id), "trade", &EventData::Trade(trade(movement, self.liquidity)))
+    /// Reads the events after the stream's position.
+    async fn read_page(&mut self) -> Result<(), AppError> {
+        // Before reading, so that a wake-up during the read is not lost.
+        while self.tail.take_changed().is_some() {}
+        let MarketEventsPage { happenings, position, has_more } =
+            feed::read_market(&self.app.ctx, self.id, &self.position, PAGE).await?;
+        for happening in &happenings {
+            push(&mut self.pending, happening, self.liquidity)?;
+        }
+        self.position = position;
+        self.is_behind = has_more;
+        Ok(())
+    }
+
+    /// Sends the events that the watcher has read, if they follow the stream's position.
+    fn send_tail(&mut self) -> Result<(), AppError> {
+        let Some(tail) = self.tail.newest(0) else { return Ok(()) };
+        if self.position < tail.after {
+            // This client was too slow for an earlier tail.
+            self.is_behind = true;
+            return Ok(());
+        }
+        let is_new = |happening: &&Happening| happening.id() > self.position.as_str();
+        let new: Vec<&Happening> = tail.happenings.iter().filter(is_new).collect();
+        if new.is_empty() {
+            // Its snapshot or its own read had them.
+        } else if new.len() == tail.happenings.len() {
+            self.shared = Some(tail.bytes.get(|| written(&tail.happenings, self.liquidity)));
+        } else {
+            for happening in new {
+                push(&mut self.pending, happening, self.liquidity)?;
             }
-            Happening::Status(change) => {
-                let (status, block, at) = (change.status, change.block_number, change.at);
-                self.pending.push(
-                    Some(&id),
-                    "status",
-                    &EventData::Status(StatusMessage { id, status, block, at }),
-                )
-            }
-        };
-        self.position = id.to_owned();
-        pushed.map_err(AppError::internal)
+        }
+        if self.position < tail.position {
+            self.position.clone_from(&tail.position);
+        }
+        Ok(())
     }
 
     fn end(&mut self, reason: &str) {
@@ -399,6 +424,32 @@ impl MarketStream {
     }
 }
 
+/// Writes the events as they are sent.
+fn written(happenings: &[Happening], liquidity: Usdc) -> Bytes {
+    let mut bytes = EventBytes::default();
+    for happening in happenings {
+        if let Err(error) = push(&mut bytes, happening, liquidity) {
+            // Cannot happen: an event has no map whose keys are not strings.
+            tracing::error!(%error, "could not serialize the events of a market");
+        }
+    }
+    bytes.into_bytes()
+}
+
+fn push(bytes: &mut EventBytes, happening: &Happening, liquidity: Usdc) -> Result<(), AppError> {
+    let id = happening.id();
+    let pushed = match happening {
+        Happening::Trade(movement) => {
+            bytes.push(Some(&id), "trade", &EventData::Trade(trade(movement, liquidity)))
+        }
+        Happening::Status(change) => {
+            let (status, block, at) = (change.status, change.block_number, change.at);
+            bytes.push(Some(&id), "status", &EventData::Status(StatusMessage { id, status, block, at }))
+        }
+    };
+    pushed.map_err(AppError::internal)
+}
+
 fn trade(movement: &Movement, liquidity: Usdc) -> TradeMessage<'_> {
     let after = movement.quantity.zip(movement.cost);
     TradeMessage {
@@ -407,7 +458,7 @@ fn trade(movement: &Movement, liquidity: Usdc) -> TradeMessage<'_> {
         side: if movement.kind == MovementKind::Sell { Side::Sell } else { Side::Buy },
         amount: movement.usdc,
         tokens: movement.tokens,
-        price_after: after.map(|(quantity, cost)| price_of(quantity, cost, liquidity)),
+        price_after: after.map(|(quantity, cost)| displayed_probability(quantity, cost, liquidity)),
         trader: movement.account,
         tx_hash: movement.tx_hash,
         block: movement.block_number,

@@ -1,5 +1,7 @@
 //! `GET /api/markets/{id}/stream`.
 
+use std::time::Duration;
+
 use domain::key::Tier;
 use http_testkit::public_scene::refused;
 use http_testkit::{Client, EventStream, Http, Keyed, RequestBuilder, ServeHttp, StreamEvent};
@@ -107,7 +109,7 @@ async fn an_address_has_at_most_ten_streams() {
     refused(&of(&scene).await, 429, "RATE_LIMIT_EXCEEDED");
     assert_eq!(of(&scene).from_peer("198.51.100.4").open().await.status, 200);
     drop(open);
-    assert_eq!(scene.app.ctx.process.feed.listeners(), 0);
+    assert_eq!(scene.app.ctx.process.streams.open(), 0);
     assert_eq!(of(&scene).open().await.status, 200);
 }
 
@@ -121,4 +123,90 @@ async fn an_unknown_market_has_no_stream_and_a_malformed_position_is_rejected() 
     for place in ["1", "000000000001", "000000000001-00000x", "\u{e9}"] {
         refused(&of(&scene).header("last-event-id", place).await, 400, "INVALID_REQUEST");
     }
+}
+
+/// Reads a market's events.
+const EVENTS: &str = "app::feed::market";
+
+/// Returns how often the database was read for a market's events so far.
+fn reads(scene: &Scene) -> u64 {
+    let line = format!("foretell_store_seconds_count{{unit=\"{EVENTS}\"}} ");
+    let text = app::scrape::metrics_text(&scene.app.ctx);
+    let count = text.lines().find_map(|text| text.strip_prefix(&line).map(|count| count.parse().unwrap()));
+    count.unwrap_or_default()
+}
+
+/// Returns the event that was sent, or `None` if the stream waits.
+async fn sent(stream: &mut EventStream) -> Option<StreamEvent> {
+    // With a fresh budget of the runtime, so that only the stream itself can make it wait.
+    tokio::task::yield_now().await;
+    tokio::time::timeout(Duration::ZERO, stream.news()).await.ok()
+}
+
+#[tokio::test]
+async fn the_events_of_a_block_are_read_once_for_all_streams() {
+    let scene = Scene::new().await;
+    let mut streams = Vec::new();
+    for n in 0..50 {
+        streams.push(of(&scene).from_peer(&format!("10.0.{n}.1")).open().await);
+    }
+    scene.app.workers.watch(&scene.app.ctx).await;
+    for stream in &mut streams {
+        assert_eq!(next(stream).await.name, "market");
+        assert_eq!(sent(stream).await, None);
+    }
+    // The first events of a stream of its own are behind it now.
+    for round in 0..3 {
+        scene.app.clock.advance(250);
+        let trade = scene.settled(scene.client.buy(scene.market, 0, "5")).await;
+        let before = reads(&scene);
+        scene.app.workers.watch(&scene.app.ctx).await;
+        for stream in &mut streams {
+            assert_eq!(sent(stream).await.unwrap().data["txHash"], trade["txHash"], "{round}");
+            assert_eq!(sent(stream).await, None);
+        }
+        assert_eq!(reads(&scene) - before, 1, "{round}");
+    }
+}
+
+#[tokio::test]
+async fn a_slow_stream_reads_what_it_has_missed_and_nothing_twice() {
+    let scene = Scene::new().await;
+    let (mut fast, mut slow) = (of(&scene).open().await, of(&scene).open().await);
+    next(&mut fast).await;
+    next(&mut slow).await;
+    assert_eq!((sent(&mut fast).await, sent(&mut slow).await), (None, None));
+    let mut told = Vec::new();
+    for _ in 0..4 {
+        scene.app.clock.advance(250);
+        scene.settled(scene.client.buy(scene.market, 0, "5")).await;
+        scene.settled(scene.client.buy(scene.market, 1, "5")).await;
+        scene.app.workers.watch(&scene.app.ctx).await;
+        told.extend([sent(&mut fast).await.unwrap(), sent(&mut fast).await.unwrap()]);
+        assert_eq!(sent(&mut fast).await, None);
+    }
+    let mut late = Vec::new();
+    while late.len() < told.len() {
+        late.push(next(&mut slow).await);
+    }
+    assert_eq!(late, told);
+    scene.app.clock.advance(250);
+    scene.settled(scene.client.buy(scene.market, 0, "5")).await;
+    scene.app.workers.watch(&scene.app.ctx).await;
+    let (one, other) = (sent(&mut fast).await.unwrap(), sent(&mut slow).await.unwrap());
+    assert_eq!(one, other);
+    assert_eq!((sent(&mut fast).await, sent(&mut slow).await), (None, None));
+}
+
+#[tokio::test]
+async fn the_streams_of_a_network_are_bounded() {
+    let scene = Scene::new().await;
+    let mut open = Vec::new();
+    for address in 1..=4 {
+        for _ in 0..10 {
+            open.push(of(&scene).from_peer(&format!("198.51.100.{address}")).open().await);
+        }
+    }
+    refused(&of(&scene).from_peer("198.51.100.5").await, 429, "RATE_LIMIT_EXCEEDED");
+    assert_eq!(of(&scene).from_peer("198.51.101.5").open().await.status, 200);
 }

@@ -1,20 +1,27 @@
-//! The one watcher that wakes the listeners of this process.
+//! The one watcher that reads for all open streams of this process, and wakes them.
 
 use async_trait::async_trait;
+use domain::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::rounds::Rounds;
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
-/// The worker that wakes listeners.
+/// Users of open pages whose last events one statement reads. As few are read at every wake-up, more
+/// only once in a round.
+const FEW_USERS: usize = 32;
+
+/// The worker that wakes streams.
 ///
 /// One statement reads the last events of all listening users, another the changed markets. This
 /// process's own events wake it. The timer finds events of other processes.
 #[derive(Debug, Default)]
 pub struct Watcher {
-    /// The last block whose markets were woken. `None` if no market has listeners.
-    settled: Mutex<Option<u64>>,
+    /// The time at which many users were read last.
+    users_read_at: Mutex<Option<Timestamp>>,
+    rounds: Rounds,
 }
 
 #[async_trait]
@@ -28,46 +35,25 @@ impl Worker for Watcher {
     }
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
-        let users = ctx.process.feed.users();
-        if !users.is_empty() {
-            let last = ctx.store.read(users, |tx, users| Box::pin(store::events::list_last(tx, users))).await;
-            last?.into_iter().for_each(|(user, last)| ctx.process.feed.notify_user(user, last));
-        }
-        self.watch_markets(ctx).await?;
+        self.watch_users(ctx).await?;
+        self.rounds.run(ctx).await?;
         Ok(Progress::Idle)
     }
 }
 
 impl Watcher {
-    /// Wakes listeners of markets that newly settled blocks have changed.
-    async fn watch_markets(&self, ctx: &Ctx) -> Result<(), AppError> {
-        if !ctx.process.feed.has_markets() {
-            // Forget the block: a later listener would otherwise cause a scan of everything since.
-            *self.settled.lock() = None;
-            return Ok(());
+    async fn watch_users(&self, ctx: &Ctx) -> Result<(), AppError> {
+        let hub = &ctx.process.feed;
+        let mut users = hub.listened();
+        let followed = hub.followed();
+        // Thousands of open pages must not be read for each trade.
+        if followed.len() <= FEW_USERS || super::rounds::is_due(&mut self.users_read_at.lock(), ctx.now()) {
+            users.extend(followed);
         }
-        let known = *self.settled.lock();
-        let read = ctx
-            .store
-            .read(known, |tx, known| {
-                Box::pin(async move {
-                    let settled = store::sync::find_settled(tx).await?;
-                    let from = known.map_or(Some(0), |known| known.checked_add(1)).unwrap_or(u64::MAX);
-                    let touched = match (known, settled) {
-                        (Some(_), Some(to)) if from <= to => {
-                            store::market_statuses::list_touched(tx, from, to).await?
-                        }
-                        _ => Vec::new(),
-                    };
-                    Ok((settled, touched))
-                })
-            })
-            .await;
-        let (settled, touched) = read?;
-        *self.settled.lock() = settled;
-        // On the first look, wake all: blocks may have settled between a listener's own read and
-        // this one.
-        ctx.process.feed.tell_markets(known.map(|_| touched.as_slice()));
+        if !users.is_empty() {
+            let last = ctx.store.read(users, |tx, users| Box::pin(store::events::list_last(tx, users))).await;
+            last?.into_iter().for_each(|(user, last)| hub.notify_user(user, last));
+        }
         Ok(())
     }
 }

@@ -11,6 +11,7 @@
 mod failures;
 mod familiar;
 mod memory;
+pub mod places;
 mod redis;
 mod redis_url;
 mod table;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use domain::ids::UserId;
 use domain::rate::{RateDecision, SlidingWindow, network_of};
 use domain::{ErrorCode, Timestamp};
+use parking_lot::Mutex;
 
 use crate::AppError;
 use failures::Failures;
@@ -37,6 +39,10 @@ pub const ADDRESS_LIMIT: u32 = 300;
 /// The maximum number of tracked addresses. A client with more addresses than this cannot be
 /// stopped by a limit per address.
 const MAX_ADDRESSES: usize = 128 * 1_024;
+/// Traces per minute that one user has sampled by naming their ids.
+const USER_SAMPLES: u32 = 60;
+/// The same of all users of this process together.
+const MAX_SAMPLES: u32 = 600;
 /// The retry time in seconds when the limiter does not respond.
 pub const UNAVAILABLE_RETRY_S: u32 = 1;
 /// The timeout of a Redis connection, and of a command.
@@ -93,6 +99,9 @@ pub struct Limits {
     addresses: Table<IpAddr, SlidingWindow>,
     /// Uses of keys that this process has seen.
     familiar: Table<(IpAddr, KeyMark), LastUse>,
+    /// Traces that are sampled because users named their ids.
+    samples: Table<UserId, SlidingWindow>,
+    all_samples: Mutex<SlidingWindow>,
 }
 
 /// The storage of the limits that all processes of a service share.
@@ -124,7 +133,13 @@ impl Limits {
     }
 
     fn over(shared: Shared) -> Self {
-        Self { shared, addresses: Table::bounded(MAX_ADDRESSES), familiar: Table::bounded(MAX_ADDRESSES) }
+        Self {
+            shared,
+            addresses: Table::bounded(MAX_ADDRESSES),
+            familiar: Table::bounded(MAX_ADDRESSES),
+            samples: Table::unbounded(),
+            all_samples: Mutex::default(),
+        }
     }
 
     /// Returns the storage's name for logs.
@@ -240,6 +255,12 @@ impl Limits {
     /// Counts one more request of the address.
     pub fn take_address(&self, ip: IpAddr, now: Timestamp) -> RateDecision {
         self.addresses.with(network_of(ip), now, |window| window.take(ADDRESS_LIMIT, now))
+    }
+
+    /// Takes one of the user's samples: returns whether a trace whose id the user chose may be sampled.
+    pub fn take_sample(&self, user: UserId, now: Timestamp) -> bool {
+        let is_within = self.samples.with(user, now, |window| window.take(USER_SAMPLES, now)).allowed;
+        is_within && self.all_samples.lock().take(MAX_SAMPLES, now).allowed
     }
 
     /// Returns the address limiter's state without counting a request.

@@ -6,6 +6,7 @@ mod find;
 mod funding;
 mod history;
 mod life;
+mod price;
 mod quote;
 
 pub use create::{Created, NewMarket, check, check_odds, create, is_on_chain};
@@ -14,6 +15,7 @@ pub use find::{CachedMarket, find, get, not_open, outcome_of, read};
 pub use funding::{Funded, fund, funding_ceil};
 pub use history::{MarketHistory, PoolState, Range, Span, history};
 pub use life::{Cancelling, Move, cancel, cancel_reason, cancel_senders, make_move, proposal};
+pub use price::{displayed_price, displayed_probability};
 pub use quote::{Quote, QuoteRequest, quote, quote_usdc};
 
 use alloy_primitives::B256;

@@ -1,57 +1,35 @@
-//! Listeners of this process. One watcher wakes them, so waiting listeners never poll the database.
+//! Listeners to users' feeds in this process. One watcher wakes them, so waiting listeners never poll
+//! the database.
 //!
 //! The hub stores no events. A listener that is woken reads the tables itself, so a slow listener
 //! costs no memory, and a lost wake-up only costs time.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use domain::ErrorCode;
-use domain::ids::{MarketId, UserId};
+use domain::ids::UserId;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::AppError;
 
-/// The maximum number of feed listeners, and separately of market listeners, in this process. Each
-/// holds a connection, and other requests need connections too. Anonymous market listeners do not
-/// use the places of users.
-const MOST: usize = 1_000;
-/// The retry time, in seconds, when there are too many listeners.
+/// The retry time, in seconds, when a user has too many listeners.
 const RETRY_AFTER_S: u32 = 5;
-
-/// The subject of a subscription.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Topic {
-    User(UserId),
-    Market(MarketId),
-    /// Nothing. Only the number of listeners from this address is counted.
-    Address(IpAddr),
-    /// Nothing. Only the number of browsers at this address is counted.
-    Browser(IpAddr),
-}
-
-impl Topic {
-    /// Returns whether both topics count against the same total.
-    fn shares_places_with(&self, other: &Self) -> bool {
-        std::mem::discriminant(self) == std::mem::discriminant(other)
-    }
-}
 
 #[derive(Debug, Default)]
 pub struct Hub {
-    open: Mutex<HashMap<Topic, Open>>,
+    open: Mutex<HashMap<UserId, Open>>,
     closing: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
 struct Open {
-    /// Changes with every wake-up. For a user it is the number of the last event.
-    news: watch::Sender<u64>,
-    /// Listeners that take a place.
+    /// The number of the user's last event.
+    last: watch::Sender<u64>,
+    /// Streams of the feed.
     listeners: usize,
-    /// Listeners whose stream takes a place of another topic.
+    /// Pages that only want to know that there is something new.
     followers: usize,
 }
 
@@ -68,54 +46,66 @@ pub enum WakeReason {
 #[derive(Debug)]
 pub struct Subscription {
     hub: Arc<Hub>,
-    topic: Topic,
-    takes_place: bool,
-    news: watch::Receiver<u64>,
-    closing: watch::Receiver<bool>,
+    user: UserId,
+    is_follower: bool,
+    last: watch::Receiver<u64>,
+    closing: Closing,
+}
+
+/// The end of this process, as a stream waits for it.
+#[derive(Debug, Clone)]
+pub struct Closing(watch::Receiver<bool>);
+
+impl Closing {
+    /// Waits until the process stops.
+    pub async fn wait(&mut self) {
+        // The hub lives as long as the process. Without it, nothing is closed any more.
+        if self.0.wait_for(|closing| *closing).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Returns whether the process is stopping.
+    pub fn has_begun(&self) -> bool {
+        *self.0.borrow()
+    }
 }
 
 impl Hub {
-    /// Adds a listener of `topic`, which may have at most `most` of them.
+    /// Adds a listener to the feed of `user`, who may have at most `most` of them.
     ///
     /// # Errors
-    /// `RATE_LIMIT_EXCEEDED` if the topic, or this process, already has too many listeners.
-    pub fn subscribe(self: &Arc<Self>, topic: Topic, most: usize) -> Result<Subscription, AppError> {
-        self.subscribe_within(topic, most, MOST)
-    }
-
-    /// Adds a listener of `topic`, which may have at most `most` of them. All topics of its kind
-    /// together may have `total`.
-    ///
-    /// # Errors
-    /// Those of [`subscribe`](Self::subscribe).
-    pub fn subscribe_within(
-        self: &Arc<Self>,
-        topic: Topic,
-        most: usize,
-        total: usize,
-    ) -> Result<Subscription, AppError> {
+    /// `RATE_LIMIT_EXCEEDED` if the user already has as many.
+    pub fn subscribe(self: &Arc<Self>, user: UserId, most: usize) -> Result<Subscription, AppError> {
         let mut open = self.open.lock();
-        let rivals = open.iter().filter(|(other, _)| topic.shares_places_with(other));
-        let all: usize = rivals.map(|(_, open)| open.listeners).sum();
-        let own = open.get(&topic).map_or(0, |open| open.listeners);
-        if own >= most || all >= total {
-            let detail = "Too many streams are open. Close one, or try again later.";
+        if open.get(&user).is_some_and(|open| open.listeners >= most) {
+            let detail =
+                format!("You have {most} of at most {most} open streams. Close one, or try again later.");
             let refusal = AppError::new(ErrorCode::RateLimitExceeded).detail(detail);
             return Err(refusal.with("limiter", "streams").retry_after_s(RETRY_AFTER_S));
         }
-        let entry = open.entry(topic).or_default();
+        let entry = open.entry(user).or_default();
         entry.listeners += 1;
-        let (news, closing) = (entry.news.subscribe(), self.closing.subscribe());
-        Ok(Subscription { hub: Arc::clone(self), topic, takes_place: true, news, closing })
+        Ok(self.subscription(user, entry, false))
     }
 
-    /// Adds a listener of `topic` to a stream that already has a place.
-    pub fn follow(self: &Arc<Self>, topic: Topic) -> Subscription {
+    /// Adds a listener that only wants to know that there are new events. It is woken at most four
+    /// times a second.
+    pub fn follow(self: &Arc<Self>, user: UserId) -> Subscription {
         let mut open = self.open.lock();
-        let entry = open.entry(topic).or_default();
+        let entry = open.entry(user).or_default();
         entry.followers += 1;
-        let (news, closing) = (entry.news.subscribe(), self.closing.subscribe());
-        Subscription { hub: Arc::clone(self), topic, takes_place: false, news, closing }
+        self.subscription(user, entry, true)
+    }
+
+    fn subscription(self: &Arc<Self>, user: UserId, open: &Open, is_follower: bool) -> Subscription {
+        let (hub, last) = (Arc::clone(self), open.last.subscribe());
+        Subscription { hub, user, is_follower, last, closing: self.closing() }
+    }
+
+    /// Returns the end of this process, for a stream that no user's events wake.
+    pub fn closing(&self) -> Closing {
+        Closing(self.closing.subscribe())
     }
 
     /// Ends all present and future listeners.
@@ -123,24 +113,29 @@ impl Hub {
         self.closing.send_replace(true);
     }
 
-    /// Returns the number of listeners.
+    /// Returns the number of streams of feeds.
     pub fn listeners(&self) -> usize {
         self.open.lock().values().map(|open| open.listeners).sum()
     }
 
-    pub(crate) fn users(&self) -> Vec<UserId> {
-        let open = self.open.lock();
-        let user = |topic: &Topic| if let Topic::User(id) = topic { Some(*id) } else { None };
-        open.keys().filter_map(user).collect()
+    /// Returns the users whose feeds have streams.
+    pub(crate) fn listened(&self) -> Vec<UserId> {
+        self.users(|open| open.listeners > 0)
     }
 
-    pub(crate) fn has_markets(&self) -> bool {
-        self.open.lock().keys().any(|topic| matches!(topic, Topic::Market(_)))
+    /// Returns the users of whom only pages are open.
+    pub(crate) fn followed(&self) -> Vec<UserId> {
+        self.users(|open| open.listeners == 0)
+    }
+
+    fn users(&self, wanted: impl Fn(&Open) -> bool) -> Vec<UserId> {
+        let open = self.open.lock();
+        open.iter().filter(|(_, open)| wanted(open)).map(|(user, _)| *user).collect()
     }
 
     pub(crate) fn notify_user(&self, user: UserId, last: u64) {
-        if let Some(open) = self.open.lock().get(&Topic::User(user)) {
-            open.news.send_if_modified(|known| {
+        if let Some(open) = self.open.lock().get(&user) {
+            open.last.send_if_modified(|known| {
                 // A lower number is news too: the database was replaced by an older copy.
                 let differs = last != *known;
                 *known = last;
@@ -148,49 +143,44 @@ impl Hub {
             });
         }
     }
-
-    /// Wakes listeners of the touched markets. `None` means all markets.
-    pub(crate) fn tell_markets(&self, touched: Option<&[MarketId]>) {
-        for (topic, open) in self.open.lock().iter() {
-            if let Topic::Market(id) = topic
-                && touched.is_none_or(|touched| touched.contains(id))
-            {
-                open.news.send_modify(|wakes| *wakes += 1);
-            }
-        }
-    }
 }
 
 impl Subscription {
     /// Marks all news so far as seen. A read that follows is at least as new.
     pub fn catch_up(&mut self) {
-        self.news.mark_unchanged();
+        self.last.mark_unchanged();
+    }
+
+    /// Marks all news so far as seen, and returns the number of the user's last event. It is 0 until
+    /// the watcher has looked.
+    pub fn last_event(&mut self) -> u64 {
+        *self.last.borrow_and_update()
     }
 
     /// Waits until there may be new data, or the process stops.
     pub async fn wait(&mut self) -> WakeReason {
         tokio::select! {
             biased;
+            () = self.closing.wait() => WakeReason::Closing,
             // The hub cannot be gone, because this subscription holds it. So an error never occurs.
-            _ = self.closing.wait_for(|closing| *closing) => WakeReason::Closing,
-            _ = self.news.changed() => WakeReason::News,
+            _ = self.last.changed() => WakeReason::News,
         }
     }
 
     /// Returns whether the process is stopping.
     pub fn is_closing(&self) -> bool {
-        *self.closing.borrow()
+        self.closing.has_begun()
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
         let mut open = self.hub.open.lock();
-        if let Some(entry) = open.get_mut(&self.topic) {
-            let count = if self.takes_place { &mut entry.listeners } else { &mut entry.followers };
+        if let Some(entry) = open.get_mut(&self.user) {
+            let count = if self.is_follower { &mut entry.followers } else { &mut entry.listeners };
             *count -= 1;
             if entry.listeners + entry.followers == 0 {
-                open.remove(&self.topic);
+                open.remove(&self.user);
             }
         }
     }
@@ -201,8 +191,8 @@ mod tests {
     use super::*;
     use uuid::Uuid;
 
-    fn user(number: u128) -> Topic {
-        Topic::User(UserId(Uuid::from_u128(number)))
+    fn user(number: u128) -> UserId {
+        UserId(Uuid::from_u128(number))
     }
 
     #[test]
@@ -226,30 +216,15 @@ mod tests {
     #[tokio::test]
     async fn a_follower_is_woken_and_takes_no_place() {
         let hub = Arc::new(Hub::default());
-        let id = MarketId(Uuid::from_u128(1));
-        let browser = Topic::Browser(IpAddr::from([127, 0, 0, 1]));
-        let place = hub.subscribe(browser, 1).unwrap();
-        let mut follower = hub.follow(Topic::Market(id));
-        assert_eq!(hub.listeners(), 1);
-        assert!(hub.has_markets());
-        hub.tell_markets(Some(&[id]));
+        let mut follower = hub.follow(user(1));
+        assert_eq!((hub.listeners(), hub.followed(), hub.listened()), (0, vec![user(1)], vec![]));
+        hub.notify_user(user(1), 3);
         assert_eq!(follower.wait().await, WakeReason::News);
-        drop((place, follower));
+        assert_eq!(follower.last_event(), 3);
+        let stream = hub.subscribe(user(1), 1).unwrap();
+        assert_eq!((hub.followed(), hub.listened()), (vec![], vec![user(1)]));
+        drop((stream, follower));
         assert!(hub.open.lock().is_empty());
-    }
-
-    #[test]
-    fn feed_and_market_listeners_of_a_process_are_bounded() {
-        let hub = Arc::new(Hub::default());
-        let places: Vec<_> = (0..MOST as u128).map(|n| hub.subscribe(user(n), 1).unwrap()).collect();
-        assert!(hub.subscribe(user(MOST as u128), 1).is_err());
-        let market = |n: u128| Topic::Market(MarketId(Uuid::from_u128(n)));
-        let strangers: Vec<_> = (0..MOST as u128).map(|n| hub.subscribe(market(n), 1).unwrap()).collect();
-        assert!(hub.subscribe(market(MOST as u128), 1).is_err());
-        drop(places);
-        assert!(hub.subscribe(user(1), 1).is_ok(), "strangers take no place from users");
-        drop(strangers);
-        assert!(hub.subscribe(user(1), 1).is_ok());
     }
 
     #[tokio::test]
@@ -257,13 +232,15 @@ mod tests {
         let hub = Arc::new(Hub::default());
         let mut place = hub.subscribe(user(1), 5).unwrap();
         let mut other = hub.subscribe(user(2), 5).unwrap();
-        hub.notify_user(UserId(Uuid::from_u128(1)), 7);
+        hub.notify_user(user(1), 7);
         assert_eq!(place.wait().await, WakeReason::News);
         // The same number again is no news.
-        hub.notify_user(UserId(Uuid::from_u128(1)), 7);
-        assert!(!place.news.has_changed().unwrap() && !other.news.has_changed().unwrap());
+        hub.notify_user(user(1), 7);
+        assert!(!place.last.has_changed().unwrap() && !other.last.has_changed().unwrap());
+        let mut stranger = hub.closing();
         hub.close();
         assert_eq!((place.wait().await, other.wait().await), (WakeReason::Closing, WakeReason::Closing));
-        assert!(hub.subscribe(user(3), 5).unwrap().is_closing());
+        stranger.wait().await;
+        assert!(hub.subscribe(user(3), 5).unwrap().is_closing() && hub.closing().has_begun());
     }
 }

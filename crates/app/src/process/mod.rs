@@ -5,6 +5,7 @@
 
 pub mod allowlists;
 pub mod audit_buffer;
+pub mod boards;
 pub mod degradations;
 pub mod desk;
 pub mod feed_hub;
@@ -12,12 +13,14 @@ pub mod idempotency_lock;
 pub mod key_cache;
 pub mod lanes;
 pub mod leaderboards;
+pub mod live;
 pub mod market_cache;
 pub mod pulse;
 pub mod request_buffer;
 pub mod row_cache;
 pub mod serving;
 pub mod session_cache;
+pub mod streams;
 pub mod switches;
 pub mod ttl_cache;
 pub mod usage_recorder;
@@ -44,6 +47,7 @@ use pulse::Pulse;
 use request_buffer::RequestBuffer;
 use serving::Serving;
 use session_cache::SessionCache;
+use streams::Streams;
 use switches::Switches;
 use usage_recorder::Recorder;
 use user_units::UserUnits;
@@ -76,8 +80,10 @@ pub struct Process {
     pub key_audit: AuditBuffer,
     /// Rejected requests and writes that are not in the database yet.
     pub requests: RequestBuffer,
-    /// The listeners to feeds and markets.
+    /// The listeners to feeds of users.
     pub feed: Arc<Hub>,
+    /// The open streams, and what they show of markets.
+    pub streams: Streams,
     /// The leaderboard cache.
     pub leaderboards: Leaderboards,
     /// The rate limits. In memory by default; see [`Ctx::with_limits`](crate::Ctx::with_limits).

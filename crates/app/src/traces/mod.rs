@@ -81,9 +81,18 @@ impl Traces {
         self.0.get().and_then(|_| current())
     }
 
-    /// Begins the trace of a request, which continues that of the caller.
+    /// Begins the trace of a request. If it names a trace of its `caller`, it continues that one once
+    /// the caller has [joined](Self::join_caller).
     pub fn request(&self, caller: Option<TraceParent>, at: Timestamp) -> Option<RequestTrace> {
         self.0.get().map(|recorder| RequestTrace::new(OpenTrace::begin(recorder, caller, at)))
+    }
+
+    /// Continues the trace that the running request names, now that its caller is authenticated.
+    /// `may_sample` takes one of the caller's samples; it is asked only if the trace's id would have
+    /// it sampled. Returns whether the request's trace is the caller's, which nobody minds if nothing
+    /// is recorded.
+    pub fn join_caller(&self, may_sample: impl FnOnce() -> bool) -> bool {
+        self.0.get().is_none() || current().is_some_and(|trace| trace.join_caller(may_sample))
     }
 
     /// Begins the trace of a worker's tick.

@@ -17,6 +17,7 @@ use tokio::task::futures::TaskLocalFuture;
 use tokio::task_local;
 
 use super::recorder::Recorder;
+use super::retention::is_sampled;
 use super::span::{Micros, Span, SpanId, SpanKind, TraceParent, Value};
 
 task_local! {
@@ -52,13 +53,16 @@ struct Open {
     began_at: Micros,
     began: Instant,
     root: SpanId,
-    parent: Option<SpanId>,
+    /// The caller's span, which the request names.
+    caller: Option<TraceParent>,
     collected: Mutex<Collected>,
 }
 
 #[derive(Debug)]
 struct Collected {
     trace_id: CorrelationId,
+    /// The caller's span, once the caller has joined.
+    parent: Option<SpanId>,
     /// True if the trace is the caller's or a trade's, so that it does not change any more.
     is_settled: bool,
     /// True if a trade was created, whose spans follow later.
@@ -80,8 +84,10 @@ pub(super) struct Root {
 impl OpenTrace {
     pub(super) fn begin(recorder: &Arc<Recorder>, caller: Option<TraceParent>, at: Timestamp) -> Self {
         let collected = Collected {
-            trace_id: caller.map_or_else(|| recorder.trace_id(), |caller| caller.trace_id),
-            is_settled: caller.is_some(),
+            // Ours until the caller is known: whether a trace is sampled depends on its id.
+            trace_id: recorder.trace_id(),
+            parent: None,
+            is_settled: false,
             lives_on: false,
             spans: Vec::new(),
             left_out: 0,
@@ -92,9 +98,25 @@ impl OpenTrace {
             recorder: Arc::clone(recorder),
             began_at: at.into(),
             began: Instant::now(),
-            parent: caller.map(|caller| caller.span_id),
+            caller,
             collected: Mutex::new(collected),
         }))
+    }
+
+    /// Continues the caller's trace, if the request names one. `may_sample` is asked if its id is one
+    /// of those that are sampled. Returns whether the trace is the caller's now.
+    pub(super) fn join_caller(&self, may_sample: impl FnOnce() -> bool) -> bool {
+        let Some(caller) = self.0.caller else { return false };
+        if is_sampled(caller.trace_id) && !may_sample() {
+            // The caller's trade has the same id. Its later spans must not be sampled either.
+            self.0.recorder.leave_out(caller.trace_id);
+            return false;
+        }
+        let mut collected = self.0.collected.lock();
+        collected.trace_id = caller.trace_id;
+        collected.parent = Some(caller.span_id);
+        collected.is_settled = true;
+        true
     }
 
     /// Returns the time of `instant`. All spans of an open trace are timed by one clock.
@@ -183,18 +205,19 @@ impl OpenTrace {
     pub(super) fn end(&self, root: impl FnOnce() -> Root) {
         let ended_at = self.time_of(Instant::now());
         let Root { name, kind, mut attributes, error } = root();
-        let (trace_id, mut spans, lives_on, left_out) = {
+        let (trace_id, parent, mut spans, lives_on, left_out) = {
             let mut collected = self.0.collected.lock();
             collected.is_over = true;
             let spans = std::mem::take(&mut collected.spans);
-            (collected.trace_id, spans, collected.lives_on, collected.left_out)
+            (collected.trace_id, collected.parent, spans, collected.lives_on, collected.left_out)
         };
-        // Spans before the creation of a trade were collected under another id.
+        // Spans before the caller joined or a trade was created were collected under another id.
         spans.iter_mut().for_each(|span| span.trace_id = trace_id);
         if left_out > 0 {
             attributes.push(("foretell.spans_left_out", left_out.into()));
         }
-        let parent = self.0.parent;
+        // A stranger's trace is only linked.
+        let link = self.0.caller.filter(|_| parent.is_none());
         let (id, began_at) = (self.0.root, self.0.began_at);
         let is_parent_remote = parent.is_some();
         let root = Span {
@@ -202,7 +225,7 @@ impl OpenTrace {
             id,
             parent,
             is_parent_remote,
-            link: None,
+            link,
             name,
             kind,
             began_at,

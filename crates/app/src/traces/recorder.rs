@@ -6,14 +6,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::ids::CorrelationId;
 use parking_lot::Mutex;
+use quick_cache::sync::Cache;
 
 use super::retention::{Retention, is_sampled};
 use super::span::{Span, SpanId, SpanSink};
+
+/// The number of traces that are left out at a time.
+const MAX_LEFT_OUT: usize = 16_384;
 
 pub(super) struct Recorder {
     sink: Arc<dyn SpanSink>,
     seed: u64,
     made: AtomicU64,
+    /// Traces that are not sampled although their ids are: their callers have used up their samples.
+    left_out: Cache<u128, ()>,
     retention: Mutex<Retention>,
 }
 
@@ -25,7 +31,13 @@ impl fmt::Debug for Recorder {
 
 impl Recorder {
     pub fn new(sink: Arc<dyn SpanSink>, seed: u64) -> Self {
-        Self { sink, seed, made: AtomicU64::new(0), retention: Mutex::default() }
+        Self {
+            sink,
+            seed,
+            made: AtomicU64::new(0),
+            left_out: Cache::new(MAX_LEFT_OUT),
+            retention: Mutex::default(),
+        }
     }
 
     /// Returns the next number of a sequence that begins at random and has no short period
@@ -46,9 +58,14 @@ impl Recorder {
         CorrelationId(u128::from(self.next()) << 64 | u128::from(self.next().max(1)))
     }
 
+    /// Treats a trace as one that is not sampled: its spans are sent only if it fails.
+    pub fn leave_out(&self, trace_id: CorrelationId) {
+        self.left_out.insert(trace_id.0, ());
+    }
+
     /// Records spans of one trace. `lives_on` says that further spans of the trace may follow.
     pub fn record(&self, trace_id: CorrelationId, spans: Vec<Span>, lives_on: bool) {
-        let retained = if is_sampled(trace_id) {
+        let retained = if is_sampled(trace_id) && self.left_out.get(&trace_id.0).is_none() {
             spans
         } else {
             self.retention.lock().decide(trace_id, spans, lives_on)

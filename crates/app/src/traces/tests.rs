@@ -1,5 +1,6 @@
 use super::*;
 use crate::metrics::RouteLabel;
+use futures::FutureExt;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
@@ -37,6 +38,14 @@ fn created(trade_id: u128, correlation_id: CorrelationId) -> CreatedTrade {
     CreatedTrade { trade_id, correlation_id, lane: 0, created_at: NOW, began: Instant::now() }
 }
 
+/// Begins the trace of a request whose caller, who names this trace, is authenticated.
+fn joined(traces: &Traces, trace_id: CorrelationId) -> RequestTrace {
+    let request = traces.request(Some(caller(trace_id)), NOW).unwrap();
+    let join = within(request.open(), async { traces.join_caller(|| true) });
+    assert_eq!(join.now_or_never(), Some(true));
+    request
+}
+
 fn names(sink: &Sink) -> Vec<String> {
     sink.0.lock().iter().map(|span| span.name.to_string()).collect()
 }
@@ -52,7 +61,7 @@ fn without_a_sink_nothing_is_recorded() {
 #[tokio::test]
 async fn the_work_of_a_request_is_below_its_span_and_the_request_below_the_callers() {
     let (traces, sink) = recording();
-    let request = traces.request(Some(caller(SAMPLED)), NOW).unwrap();
+    let request = joined(&traces, SAMPLED);
     within(request.open(), async {
         traces.unit("app::markets", Duration::from_micros(5));
         // Work that is given to another task.
@@ -71,12 +80,52 @@ async fn the_work_of_a_request_is_below_its_span_and_the_request_below_the_calle
 }
 
 #[test]
+fn a_stranger_does_not_choose_to_be_sampled() {
+    let (traces, sink) = recording();
+    // Ids of our own would be sampled once in a hundred times.
+    for _ in 0..1_000 {
+        traces.request(Some(caller(SAMPLED)), NOW).unwrap().answered(answer(401, None));
+    }
+    let spans = sink.0.lock();
+    assert!(spans.len() < 50, "{} of 1,000 requests were sampled", spans.len());
+    let link = caller(SAMPLED);
+    assert!(spans.iter().all(|span| span.trace_id != SAMPLED && span.parent.is_none()));
+    assert!(spans.iter().all(|span| span.link == Some(link)), "the caller's trace can still be found");
+}
+
+#[tokio::test]
+async fn a_caller_without_samples_left_is_sampled_like_everybody() {
+    let (traces, sink) = recording();
+    let request = traces.request(Some(caller(SAMPLED)), NOW).unwrap();
+    within(request.open(), async {
+        assert!(!traces.join_caller(|| false));
+        traces.trade_created(&created(SAMPLED.0, SAMPLED));
+    })
+    .await;
+    request.answered(answer(201, None));
+    traces.trade_moved(&TradeMove { correlation_id: SAMPLED, ..moved(Status::Executing, 40, 50, None) });
+    assert_eq!(names(&sink), [""; 0]);
+    // An error is sent, with what came before it.
+    let failure = moved(Status::Failed, 50, 90, Some("SLIPPAGE_EXCEEDED"));
+    traces.trade_moved(&TradeMove { correlation_id: SAMPLED, ..failure });
+    assert_eq!(names(&sink), ["trade.create", "POST /v1/trades", "trade.sign", "trade.settle"]);
+}
+
+#[test]
+fn a_trace_that_is_not_sampled_costs_no_sample() {
+    let (traces, _) = recording();
+    let request = traces.request(Some(caller(OTHER)), NOW).unwrap();
+    let join = within(request.open(), async { traces.join_caller(|| panic!("no sample is needed")) });
+    assert_eq!(join.now_or_never(), Some(true));
+}
+
+#[test]
 fn only_faults_of_the_service_are_errors() {
     let (traces, sink) = recording();
     for (status, code) in
         [(200, None), (404, Some(ErrorCode::ResourceNotFound)), (503, Some(ErrorCode::DependencyUnavailable))]
     {
-        traces.request(Some(caller(OTHER)), NOW).unwrap().answered(answer(status, code));
+        joined(&traces, OTHER).answered(answer(status, code));
     }
     let spans = sink.0.lock();
     let [span] = spans.as_slice() else { panic!("{spans:?}") };
@@ -109,7 +158,7 @@ async fn a_request_without_a_trace_joins_that_of_its_first_trade() {
 #[tokio::test]
 async fn work_that_outlives_its_request_is_still_recorded() {
     let (traces, sink) = recording();
-    let request = traces.request(Some(caller(SAMPLED)), NOW).unwrap();
+    let request = joined(&traces, SAMPLED);
     let open = request.open();
     // The client hangs up.
     drop(request);

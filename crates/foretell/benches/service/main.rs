@@ -6,7 +6,7 @@
 //! process; wall-clock rates are only informative. docs/benchmarks.md explains each baseline.
 //!
 //! Options after `--`: `--quick` for a run of less than a minute, `--webhooks`, `--public`, `--pages`,
-//! `--anvil` or `--creations` for only these, `--capacity` for a model of a deployment, `--sized` for large data, `--gate` to fail if a goal is missed. PostgreSQL is
+//! `--live`, `--anvil` or `--creations` for only these, `--capacity` for a model of a deployment, `--sized` for large data, `--gate` to fail if a goal is missed. PostgreSQL is
 //! included if `FORETELL_TEST_POSTGRES_URL` names a cluster whose user may create databases.
 
 #![expect(
@@ -24,6 +24,7 @@ mod cluster;
 mod creations;
 mod delay;
 mod disk;
+mod live;
 mod load;
 mod machine;
 mod pgbench;
@@ -67,6 +68,9 @@ struct Args {
     /// The pages of the site alone, on SQLite
     #[arg(long)]
     pages: bool,
+    /// Live prices in many browsers alone, on SQLite
+    #[arg(long)]
+    live: bool,
     /// Creations of trades alone
     #[arg(long)]
     creations: bool,
@@ -150,6 +154,12 @@ async fn measure(args: &Args) -> Report {
     if args.pages {
         let mut service = Service::filled_with(Size::SMALL).await;
         site::measure(&service, times, &mut report).await;
+        service.stop().await;
+        return report;
+    }
+    if args.live {
+        let mut service = Service::filled_with(Size::SMALL).await;
+        live::measure(&service, times, &mut report).await;
         service.stop().await;
         return report;
     }

@@ -18,6 +18,7 @@ use crate::data_folder;
 use crate::dev::{DevFile, DevMarket, DevTime, OWNERS_FILE, read_sample_users, seed, simulate};
 use crate::entropy::SystemEntropy;
 use crate::ops::{Ops, OpsEndpoint};
+use crate::private_hosts::PrivateHosts;
 use crate::rpc::{OptionalListen, RpcEndpoints};
 use crate::run::{Parts, PublicEndpoint, Running, default_app_url, listen, lock_folder};
 use crate::secrets::Secrets;
@@ -123,7 +124,8 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
         markets: list_markets(&parts.ctx.store).await?,
     };
     file.write(&config.data_dir)?;
-    let rpc = endpoints.serve(node, args.rpc_test_methods);
+    let hosts = PrivateHosts::new(&config.private_hosts);
+    let rpc = endpoints.serve(node, args.rpc_test_methods, hosts.clone());
     let traces = parts.export_traces(&config)?;
     let state = parts.state(&config, &base_url)?;
     let endpoint = PublicEndpoint { state, listener };
@@ -137,6 +139,7 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
             draining: running.draining(),
             shutdown_delay: config.shutdown_delay,
             log_level,
+            hosts,
         })
     });
     running.serve_until_stopped(config.shutdown_delay).await;

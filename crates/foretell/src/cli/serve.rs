@@ -10,6 +10,7 @@ use crate::config::ResolvedConfig;
 use crate::data_folder;
 use crate::entropy::SystemEntropy;
 use crate::ops::{Ops, OpsEndpoint};
+use crate::private_hosts::PrivateHosts;
 use crate::process_roles::ProcessRole;
 use crate::reload::{ConfigSource, Reload};
 use crate::rpc::{OptionalListen, RpcEndpoints};
@@ -62,7 +63,10 @@ pub async fn run(config: ResolvedConfig, source: ConfigSource) -> Result<(), Sta
     if let Some(url) = endpoints.as_ref().and_then(RpcEndpoints::http_url) {
         tracing::info!(%url, "serving the chain's JSON-RPC");
     }
-    let rpc = endpoints.zip(parts.node.clone()).map(|(endpoints, node)| endpoints.serve(node, false));
+    let hosts = PrivateHosts::new(&config.private_hosts);
+    let rpc = endpoints
+        .zip(parts.node.clone())
+        .map(|(endpoints, node)| endpoints.serve(node, false, hosts.clone()));
     let traces = parts.export_traces(&config)?;
     let running = Running::start(&parts, endpoint, config.first_block)?;
     let (roles, url) = (config.roles.to_string(), base_url.unwrap_or_default());
@@ -77,6 +81,7 @@ pub async fn run(config: ResolvedConfig, source: ConfigSource) -> Result<(), Sta
             draining: running.draining(),
             shutdown_delay,
             log_level,
+            hosts,
         })
     });
     running.serve_until_stopped(shutdown_delay).await;

@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::executor::RequestExecutor;
+use crate::private_hosts::{PrivateHosts, reject_foreign_hosts};
 
 /// Maximum size of a request. A batch of signed transactions fits.
 const MAX_BODY_BYTES: usize = 1 << 20;
@@ -32,9 +33,15 @@ const LIMITS: ServeLimits = ServeLimits {
 };
 
 /// Serves JSON-RPC until `stop` is cancelled.
-pub async fn serve(listener: TcpListener, executor: Arc<RequestExecutor>, stop: CancellationToken) {
+pub async fn serve(
+    listener: TcpListener,
+    executor: Arc<RequestExecutor>,
+    hosts: PrivateHosts,
+    stop: CancellationToken,
+) {
     // Some tools are configured with a path, so `/rpc` works too.
     let router = Router::new().route("/", post(answer)).route("/rpc", post(answer)).with_state(executor);
+    let router = router.layer(axum::middleware::from_fn_with_state(hosts, reject_foreign_hosts));
     let server = Server {
         listener,
         router,

@@ -15,6 +15,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::private_hosts::PrivateHosts;
 use crate::start_error::StartError;
 use executor::RequestExecutor;
 
@@ -53,8 +54,9 @@ impl RpcEndpoints {
         &self.socket_url
     }
 
-    /// Serves `node`. `test_methods` allows HTTP callers to mine blocks.
-    pub fn serve(self, node: Arc<EmbeddedNode>, test_methods: bool) -> RpcServer {
+    /// Serves `node`, over HTTP only under the names of `hosts`. `test_methods` allows HTTP callers to
+    /// mine blocks.
+    pub fn serve(self, node: Arc<EmbeddedNode>, test_methods: bool, hosts: PrivateHosts) -> RpcServer {
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         if let Some((listener, address)) = self.http {
             // The JSON-RPC has no authentication, so warn about other addresses.
@@ -64,7 +66,7 @@ impl RpcEndpoints {
             // Only operators on the socket have full access.
             let access = Access { test_methods, ..Access::PUBLIC };
             let executor = Arc::new(RequestExecutor::new(Arc::clone(&node), access));
-            tasks.spawn(http::serve(listener, executor, stop.clone()));
+            tasks.spawn(http::serve(listener, executor, hosts, stop.clone()));
         }
         if let Some(listener) = self.socket {
             tasks.spawn(socket::serve(listener, node, stop.clone()));

@@ -106,6 +106,32 @@ async fn json_rpc_has_its_own_listener_and_endless_calls_do_not_delay_trading() 
     service.chain().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn listeners_without_authentication_answer_only_to_names_of_this_machine() {
+    let mut service = Service::on_sqlite().await;
+    let own = "metrics.foretell.example";
+    let settings = ["--rpc-listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--private-hosts", own];
+    service.start_with(&settings).await;
+    let ops = read_json(&service.file("service.json")).unwrap()["opsUrl"].as_str().unwrap().to_owned();
+    let chain = read_json(&service.file("dev.json")).unwrap()["rpcUrl"].as_str().unwrap().to_owned();
+    let http = client();
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": [] });
+    for (host, status) in [
+        ("127.0.0.1", 200),
+        ("localhost:9464", 200),
+        ("foretell:9464", 200),
+        (own, 200),
+        ("attacker.test", 421),
+    ] {
+        for path in ["/metrics", "/livez", "/readyz"] {
+            let answer = http.get(format!("{ops}{path}")).header("host", host).send().await.unwrap();
+            assert_eq!(answer.status(), status, "{path} at {host}");
+        }
+        let answer = http.post(&chain).header("host", host).json(&body).send().await.unwrap();
+        assert_eq!(answer.status(), status, "JSON-RPC at {host}");
+    }
+}
+
 async fn connect_from(source: [u8; 4], to: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((source, 0).into()).unwrap();

@@ -1,12 +1,15 @@
 //! Cache of drawn cards.
 //!
 //! Drawing takes tens of milliseconds of CPU time, and every client that knows a market's id can
-//! request its card. Therefore only a few cards are drawn at a time, on blocking threads, and each
-//! state only once.
+//! request its card. Therefore only a few cards are drawn at a time, on blocking threads and for a
+//! bounded number of waiting clients, and each state only once. Whoever is over the budget gets the
+//! page's last card, which is a few trades old.
 
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use app::AppError;
+use app::limits::places::{Budget, Place, Places};
 use axum::body::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -15,53 +18,112 @@ use tokio::sync::Semaphore;
 use super::draw;
 use super::fonts::Fonts;
 
-/// Size of the cache in bytes.
-const KEPT_BYTES: u64 = 8 << 20;
-const TYPICAL_BYTES: u64 = 30_000;
-/// Maximum number of cards drawn concurrently.
-const AT_A_TIME: usize = 2;
+/// Size of the cache in bytes: about 1,400 cards.
+const KEPT_BYTES: u64 = 64 << 20;
+const TYPICAL_BYTES: u64 = 45_000;
+/// Number of pages whose last card is known.
+const MAX_PAGES: usize = 4_096;
+/// Clients whose cards are being drawn, or wait for it.
+const DRAWINGS: Budget =
+    Budget { limiter: "cards", what: "cards that are being drawn", per_address: 4, total: 64 };
 
 /// Cards by name. The name identifies everything that the card shows.
 #[derive(Debug)]
 pub struct Cards {
     kept: Cache<String, Bytes, Weigh>,
+    /// The name of the last card of each page.
+    last: Cache<String, String>,
+    places: Arc<Places>,
     turns: Arc<Semaphore>,
     /// Loaded when the first card is drawn.
     fonts: Arc<OnceLock<Fonts>>,
 }
 
+/// The card of a page, such as `markets/ID`, in a state.
+#[derive(Debug)]
+pub(super) struct CardName {
+    page: String,
+    name: String,
+}
+
+impl CardName {
+    pub fn new(page: String, version: &str) -> Self {
+        Self { name: format!("{page}/{version}"), page }
+    }
+}
+
+/// An image.
+#[derive(Debug)]
+pub(super) enum Card {
+    /// The card of the state.
+    Current(Bytes),
+    /// That of an earlier state, because too many are being drawn.
+    Earlier(Bytes),
+}
+
 impl Default for Cards {
     fn default() -> Self {
         let kept = Cache::with_weighter((KEPT_BYTES / TYPICAL_BYTES) as usize, KEPT_BYTES, Weigh);
-        Self { kept, turns: Arc::new(Semaphore::new(AT_A_TIME)), fonts: Arc::default() }
+        // Half of the machine, so that trades go on whatever is drawn.
+        let at_a_time = std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1));
+        Self {
+            kept,
+            last: Cache::new(MAX_PAGES),
+            places: Arc::default(),
+            turns: Arc::new(Semaphore::new(at_a_time)),
+            fonts: Arc::default(),
+        }
     }
 }
 
 impl Cards {
-    /// Returns the card with this name, if it is cached.
-    pub fn find(&self, name: &str) -> Option<Bytes> {
-        self.kept.get(name)
+    /// Returns the card with this name for a client at `ip`. If it is not cached, `prepare` reads what
+    /// it shows, and returns the function that writes its SVG.
+    ///
+    /// # Errors
+    /// `RATE_LIMIT_EXCEEDED` if too many cards are being drawn and the page has no earlier one; those
+    /// of `prepare` and of the drawing.
+    pub(super) async fn card<S>(
+        &self,
+        name: &CardName,
+        ip: IpAddr,
+        prepare: impl Future<Output = Result<S, AppError>>,
+    ) -> Result<Card, AppError>
+    where
+        S: FnOnce(&Fonts) -> Result<String, AppError> + Send + 'static,
+    {
+        if let Some(png) = self.kept.get(&name.name) {
+            return Ok(Card::Current(png));
+        }
+        match self.places.take(&DRAWINGS, ip, 1) {
+            Ok(place) => Ok(Card::Current(self.draw(name, place, prepare.await?).await?)),
+            Err(refusal) => {
+                let earlier = self.last.get(&name.page).and_then(|last| self.kept.get(&last));
+                earlier.map(Card::Earlier).ok_or(refusal)
+            }
+        }
     }
 
-    /// Returns the card with this name, or draws it from the SVG that `svg` returns.
-    pub(super) async fn png(
+    async fn draw(
         &self,
-        name: &str,
+        name: &CardName,
+        place: Place,
         svg: impl FnOnce(&Fonts) -> Result<String, AppError> + Send + 'static,
     ) -> Result<Bytes, AppError> {
         let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(AppError::internal)?;
-        if let Some(png) = self.find(name) {
+        if let Some(png) = self.kept.get(&name.name) {
             return Ok(png);
         }
         let fonts = Arc::clone(&self.fonts);
         let drawn = tokio::task::spawn_blocking(move || {
-            // The turn ends with the drawing, even if the client has hung up.
-            let _turn = turn;
+            // Both end with the drawing, even if the client has hung up.
+            let _held = (turn, place);
             let fonts = fonts.get_or_init(Fonts::read);
             draw::png(fonts, &svg(fonts)?)
         });
         let png = Bytes::from(drawn.await.map_err(AppError::internal)??);
-        self.kept.insert(name.to_owned(), png.clone());
+        self.kept.insert(name.name.clone(), png.clone());
+        self.last.insert(name.page.clone(), name.name.clone());
         Ok(png)
     }
 }
@@ -78,14 +140,53 @@ impl Weighter<String, Bytes> for Weigh {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::ErrorCode;
+    use std::cell::Cell;
+
+    const SVG: &str = r#"<svg xmlns="http://www.w3.org/2000/svg" width="2" height="2"/>"#;
+
+    fn ip(last: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, last])
+    }
+
+    fn name(page: &str, version: &str) -> CardName {
+        CardName::new(page.to_owned(), version)
+    }
+
+    async fn get(cards: &Cards, name: &CardName, client: IpAddr) -> Result<Card, AppError> {
+        cards.card(name, client, async { Ok(|_: &Fonts| Ok(SVG.to_owned())) }).await
+    }
 
     #[test]
     fn the_card_cache_is_limited_in_bytes() {
         let cards = Cards::default();
-        for n in 0..1_000 {
-            cards.kept.insert(n.to_string(), Bytes::from(vec![0; 30_000]));
+        for n in 0..4_000 {
+            cards.kept.insert(n.to_string(), Bytes::from(vec![0; 45_000]));
         }
         assert!(cards.kept.weight() <= KEPT_BYTES);
-        assert!(cards.kept.len() > 100 && cards.find("999").is_some());
+        assert!(cards.kept.len() > 1_000 && cards.kept.get("3999").is_some());
+    }
+
+    #[tokio::test]
+    async fn a_client_over_the_budget_gets_the_pages_last_card_or_an_error() {
+        let cards = Cards::default();
+        assert!(matches!(get(&cards, &name("markets/a", "1"), ip(1)).await, Ok(Card::Current(_))));
+        assert_eq!(cards.places.held(), 0);
+        let places: Vec<_> =
+            (0..DRAWINGS.per_address).map(|_| cards.places.take(&DRAWINGS, ip(1), 1).unwrap()).collect();
+        let is_read = Cell::new(false);
+        let prepare = async {
+            is_read.set(true);
+            Ok(|_: &Fonts| Ok(SVG.to_owned()))
+        };
+        let earlier = cards.card(&name("markets/a", "2"), ip(1), prepare).await;
+        assert!(matches!(earlier, Ok(Card::Earlier(_))) && !is_read.get());
+        let refusal = get(&cards, &name("markets/b", "1"), ip(1)).await.unwrap_err();
+        assert_eq!(refusal.code, ErrorCode::RateLimitExceeded);
+        // A kept card costs nothing, and others have places of their own.
+        assert!(matches!(get(&cards, &name("markets/a", "1"), ip(1)).await, Ok(Card::Current(_))));
+        assert!(matches!(get(&cards, &name("markets/b", "1"), ip(2)).await, Ok(Card::Current(_))));
+        drop(places);
+        assert!(matches!(get(&cards, &name("markets/a", "2"), ip(1)).await, Ok(Card::Current(_))));
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A card's URL contains the version of the shown state. The current version is immutable, and all
 //! other versions redirect to it. Cached previews therefore always match their URL, and new
-//! previews are current.
+//! previews are current. While too many cards are being drawn, a page's last card is sent instead,
+//! which caches may show only for seconds.
 
 mod draw;
 mod fonts;
@@ -11,20 +12,26 @@ mod kept;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use app::AppError;
 use axum::Extension;
-use axum::body::Bytes;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 
+use fonts::Fonts;
 pub use kept::Cards;
+use kept::{Card, CardName};
 
-use http_kit::{Problem, PublicCode, Shared, StablePart};
+use http_kit::{ClientAddress, Problem, PublicCode, Shared, StablePart};
 use presentation::{Chart, MarketFace, ThreadFace};
 
 use super::resources::{get_market, get_thread};
+
+/// Caching of what the next trade changes. A cache may send it for ten minutes more while it fetches
+/// what is current, so that a busy market's preview never waits for a drawing.
+const FOR_SECONDS: &str = "public, max-age=5, stale-while-revalidate=600";
 
 /// A card's URL: the resource's id, and the version from the file name.
 #[derive(Debug)]
@@ -47,6 +54,7 @@ impl<S: Send + Sync> FromRequestParts<S> for CardPath {
 pub async fn of_market(
     State(app): State<Shared>,
     State(cards): State<Arc<Cards>>,
+    ClientAddress(ip): ClientAddress,
     address: CardPath,
 ) -> Result<Response, Problem> {
     let asked = address.version.ok_or_else(|| Problem::from(PublicCode::NotFound))?;
@@ -56,18 +64,18 @@ pub async fn of_market(
     if asked != version {
         return Ok(moved(&version));
     }
-    let name = format!("markets/{}/{version}", face.id);
-    if let Some(png) = cards.find(&name) {
-        return Ok(answer(png));
-    }
-    let chart = Chart::read(&app.ctx, &market, &outcomes, &face).await?;
-    let png = cards.png(&name, move |fonts| draw::market(fonts, &face, chart.as_ref())).await?;
-    Ok(answer(png))
+    let name = CardName::new(format!("markets/{}", face.id), &version);
+    let prepare = async {
+        let chart = Chart::read(&app.ctx, &market, &outcomes, &face).await?;
+        Ok::<_, AppError>(move |fonts: &Fonts| draw::market(fonts, &face, chart.as_ref()))
+    };
+    Ok(answer(cards.card(&name, ip, prepare).await?))
 }
 
 pub async fn of_thread(
     State(app): State<Shared>,
     State(cards): State<Arc<Cards>>,
+    ClientAddress(ip): ClientAddress,
     address: CardPath,
 ) -> Result<Response, Problem> {
     let asked = address.version.ok_or_else(|| Problem::from(PublicCode::NotFound))?;
@@ -76,20 +84,22 @@ pub async fn of_thread(
     if asked != version {
         return Ok(moved(&version));
     }
-    let name = format!("threads/{}/{version}", face.id);
-    if let Some(png) = cards.find(&name) {
-        return Ok(answer(png));
-    }
-    Ok(answer(cards.png(&name, move |fonts| draw::thread(fonts, &face)).await?))
+    let name = CardName::new(format!("threads/{}", face.id), &version);
+    let prepare = async { Ok::<_, AppError>(move |fonts: &Fonts| draw::thread(fonts, &face)) };
+    Ok(answer(cards.card(&name, ip, prepare).await?))
 }
 
 /// Redirects to the card of the current state.
 fn moved(version: &str) -> Response {
-    let headers = [(LOCATION, format!("{version}.png")), (CACHE_CONTROL, "public, max-age=5".to_owned())];
+    let headers = [(LOCATION, format!("{version}.png")), (CACHE_CONTROL, FOR_SECONDS.to_owned())];
     (StatusCode::FOUND, headers).into_response()
 }
 
-fn answer(png: Bytes) -> Response {
-    let headers = [(CONTENT_TYPE, "image/png"), (CACHE_CONTROL, "public, max-age=31536000, immutable")];
+fn answer(card: Card) -> Response {
+    let (png, caching) = match card {
+        Card::Current(png) => (png, "public, max-age=31536000, immutable"),
+        Card::Earlier(png) => (png, FOR_SECONDS),
+    };
+    let headers = [(CONTENT_TYPE, "image/png"), (CACHE_CONTROL, caching)];
     (headers, Extension(StablePart::of(&png)), png).into_response()
 }

@@ -2,12 +2,16 @@
 //!
 //! A browser has one stream for all its tabs. Each event is the current state of one market, so a
 //! browser that reconnects needs no earlier event: the stream begins with the state of every market.
-//! The topic `u` says only that something of the person has changed.
+//! All streams share the states and their bytes, so a stream costs what it takes to send them. The
+//! topic `u` says only that something of the person has changed.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 
 use app::AppError;
-use app::feed::{Subscription, Topic, WakeReason};
+use app::feed::{self, Closing, Follower, MarketPrices, Subscription, WakeReason};
+use app::limits::places::Place;
+use app::process::streams;
 use app::sessions::Person;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -15,30 +19,25 @@ use axum::response::Response;
 use domain::Timestamp;
 use domain::ids::{MarketId, UserId};
 use domain::market::MarketStatus;
-use domain::rate::network_of;
-use futures::future::select_all;
 use http_kit::{
     ClientAddress, EventBytes, Parameters, Problem, Query, RawQuery, Shared, Visitor, heartbeats,
 };
-use presentation::numbers;
 use serde::Serialize;
 use store::StoreError;
 use tokio::time::Interval;
 
-/// Maximum number of browsers at one address.
-const MOST_BROWSERS: usize = 100;
 /// Maximum number of markets of one stream.
-const MOST_TOPICS: usize = 100;
+const MAX_TOPICS: usize = 100;
 
 /// The parameters `topics`, a list of `u` and of `m:` with a market's id, and `after`, the id of the last event that
-/// the browser received.
+/// the browser received. A repeated topic is one topic.
 #[derive(Debug)]
 pub struct LiveQuery {
-    topics: Vec<LiveTopic>,
+    topics: BTreeSet<LiveTopic>,
     after: u64,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum LiveTopic {
     Market(MarketId),
     /// The person of the session.
@@ -60,16 +59,26 @@ impl Parameters for LiveQuery {
     fn read(asked: &mut RawQuery<'_>) -> Option<Self> {
         let topics: Vec<LiveTopic> =
             asked.list("topics", "must be a list of u and m:MARKET_ID", LiveTopic::parse);
-        if topics.len() > MOST_TOPICS {
+        if topics.len() > MAX_TOPICS {
             asked.wrong("topics", "must have at most 100 topics");
         }
         let after = asked.with("after", "must be the id of an event of this stream", http_kit::number);
-        Some(Self { topics, after: after.unwrap_or_default() })
+        Some(Self { topics: topics.into_iter().collect(), after: after.unwrap_or_default() })
+    }
+}
+
+impl LiveQuery {
+    fn markets(&self) -> Vec<MarketId> {
+        let of_market = |topic: &LiveTopic| match topic {
+            LiveTopic::Market(id) => Some(*id),
+            LiveTopic::Person => None,
+        };
+        self.topics.iter().filter_map(of_market).collect()
     }
 }
 
 /// The state of a market.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 struct MarketState {
     /// `m:` and the market's id.
     topic: String,
@@ -80,25 +89,18 @@ struct MarketState {
 }
 
 /// An outcome's price, from 0 to 1.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 struct OutcomePrice {
     index: u8,
     price: f64,
 }
 
-/// A market that the stream follows.
-struct Followed {
-    id: MarketId,
-    news: Subscription,
-    /// The state that was sent last.
-    sent: Option<MarketState>,
-}
-
 struct LiveStream {
     app: Shared,
-    /// The browser's place.
-    _place: Subscription,
-    markets: Vec<Followed>,
+    /// The browser's place, and those of its markets.
+    _places: [Place; 2],
+    closing: Closing,
+    markets: Follower<MarketPrices>,
     person: Option<PersonNews>,
     heartbeats: Interval,
     pending: EventBytes,
@@ -109,7 +111,6 @@ struct LiveStream {
 
 /// The events of the person of the session.
 struct PersonNews {
-    user_id: UserId,
     news: Subscription,
     /// The number of the last event that the stream has told, or that is older than the stream.
     last: u64,
@@ -119,16 +120,15 @@ impl PersonNews {
     async fn open(app: &Shared, person: &Person) -> Result<Self, StoreError> {
         let user_id = person.user_id();
         // Before the read: an event after it wakes the stream.
-        let news = app.ctx.process.feed.follow(Topic::User(user_id));
-        Ok(Self { user_id, news, last: last_event(app, user_id).await? })
+        let news = app.ctx.process.feed.follow(user_id);
+        Ok(Self { news, last: last_event(app, user_id).await? })
     }
 
-    /// Returns whether there is an event since the last call. The hub also wakes a new listener for
-    /// events that are older.
-    async fn catch_up(&mut self, app: &Shared) -> Result<bool, StoreError> {
-        self.news.catch_up();
-        let last = last_event(app, self.user_id).await?;
-        Ok(std::mem::replace(&mut self.last, last) != last)
+    /// Returns whether there is an event since the last call. The watcher also wakes a new follower
+    /// for events that are older.
+    fn catch_up(&mut self) -> bool {
+        let last = self.news.last_event();
+        std::mem::replace(&mut self.last, last) != last
     }
 }
 
@@ -148,24 +148,22 @@ pub async fn stream(
     Visitor(person): Visitor,
     ClientAddress(ip): ClientAddress,
 ) -> Result<Response, Problem> {
-    let hub = &app.ctx.process.feed;
-    let place =
-        hub.subscribe_within(Topic::Browser(network_of(ip)), MOST_BROWSERS, app.ctx.config.max_streams)?;
-    let follow = |id| Followed { id, news: hub.follow(Topic::Market(id)), sent: None };
-    let of_market = |topic: &LiveTopic| match topic {
-        LiveTopic::Market(id) => Some(*id),
-        LiveTopic::Person => None,
-    };
-    let markets = query.topics.iter().filter_map(of_market).map(follow).collect();
+    let (streams, max_streams) = (&app.ctx.process.streams, app.ctx.config.max_streams);
+    let markets = query.markets();
+    let places = [
+        streams.browser_places.take(&streams::browsers(max_streams), ip, 1)?,
+        streams.topic_places.take(&streams::browser_topics(max_streams), ip, markets.len())?,
+    ];
+    let markets = streams.prices.follow(markets);
     // A session that has ended meanwhile must not stop the prices.
-    let wants_person = query.topics.iter().any(|topic| matches!(topic, LiveTopic::Person));
-    let person = match person.filter(|_| wants_person) {
+    let person = match person.filter(|_| query.topics.contains(&LiveTopic::Person)) {
         Some(person) => Some(PersonNews::open(&app, &person).await?),
         None => None,
     };
     let stream = LiveStream {
+        closing: app.ctx.process.feed.closing(),
         app,
-        _place: place,
+        _places: places,
         markets,
         person,
         heartbeats: heartbeats(),
@@ -173,19 +171,16 @@ pub async fn stream(
         block: query.after,
         has_ended: false,
     };
-    // The first poll reads every market.
-    let pieces = futures::stream::unfold((stream, true), async |(mut stream, is_first)| {
-        if is_first {
-            stream.read_all().await;
-        }
+    let pieces = futures::stream::unfold(stream, async |mut stream| {
         let piece = stream.next().await?;
-        Some((Ok::<_, Infallible>(piece), (stream, false)))
+        Some((Ok::<_, Infallible>(piece), stream))
     });
     Ok(EventBytes::answer(pieces))
 }
 
 impl LiveStream {
-    /// Returns the next chunk, or `None` after the last one.
+    /// Returns the next chunk, or `None` after the last one. It is called when the browser has read
+    /// the chunk before, so a slow browser skips to the newest state of each market.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             let piece = std::mem::take(&mut self.pending);
@@ -195,87 +190,62 @@ impl LiveStream {
             if self.has_ended {
                 return None;
             }
-            self.step().await;
+            match self.markets.take_changed() {
+                Some(place) => {
+                    if let Some(state) = self.state_of(place).await {
+                        return Some(state);
+                    }
+                }
+                None => self.step().await,
+            }
         }
     }
 
     /// Waits for a change of a market or of the person, or the next heartbeat.
     async fn step(&mut self) {
-        let Self { markets, person, heartbeats, .. } = self;
+        let Self { markets, person, heartbeats, closing, .. } = self;
         let own = async {
             match person {
                 Some(person) => person.news.wait().await,
                 None => std::future::pending().await,
             }
         };
-        let woken = async {
-            if markets.is_empty() {
-                return std::future::pending().await;
-            }
-            let (reason, place, _) =
-                select_all(markets.iter_mut().map(|market| Box::pin(market.news.wait()))).await;
-            (reason, place)
-        };
         tokio::select! {
             biased;
+            () = closing.wait() => self.has_ended = true,
             _ = heartbeats.tick() => {
-                // Finds changes whose wake-up was missed, such as the end of trading.
-                self.read_all().await;
                 self.push(None, "heartbeat", &serde_json::json!({ "at": self.app.ctx.now() }));
             }
-            (reason, place) = woken => match reason {
-                WakeReason::News => self.read(place).await,
-                WakeReason::Closing => self.has_ended = true,
-            },
+            () = markets.changed() => {}
             reason = own => match reason {
-                WakeReason::News => self.tell_person().await,
+                WakeReason::News => self.tell_person(),
                 WakeReason::Closing => self.has_ended = true,
             },
         }
     }
 
-    async fn tell_person(&mut self) {
-        let Some(person) = &mut self.person else { return };
-        match person.catch_up(&self.app).await {
-            Ok(true) => {
-                let event = serde_json::json!({ "topic": "u", "at": self.app.ctx.now() });
-                self.push(Some(self.block), "message", &event);
-            }
-            Ok(false) => {}
-            Err(error) => {
-                tracing::warn!(%error, "ending a browser's stream after an error");
-                self.has_ended = true;
-            }
+    fn tell_person(&mut self) {
+        if self.person.as_mut().is_some_and(PersonNews::catch_up) {
+            let event = serde_json::json!({ "topic": "u", "at": self.app.ctx.now() });
+            self.push(Some(self.block), "message", &event);
         }
     }
 
-    async fn read_all(&mut self) {
-        for place in 0..self.markets.len() {
-            self.read(place).await;
-        }
-    }
-
-    /// Sends the state of a market if it changed since it was sent last.
-    async fn read(&mut self, place: usize) {
-        let Some(market) = self.markets.get_mut(place) else { return };
-        // Before the read: a change during it wakes the stream again.
-        market.news.catch_up();
-        let (block, state) = match read_state(&self.app, market.id).await {
-            Ok(Some(read)) => read,
-            Ok(None) => return,
+    /// Returns the event with the newest state of a market. `None` if there is no such market.
+    async fn state_of(&mut self, place: usize) -> Option<Bytes> {
+        let newest: Result<_, AppError> = feed::newest_prices(&self.app.ctx, &self.markets, place).await;
+        match newest {
+            Ok(Some(prices)) => {
+                self.block = self.block.max(prices.block);
+                Some(prices.bytes.get(|| event(&prices)))
+            }
+            Ok(None) => None,
             Err(error) => {
                 tracing::warn!(%error, cause = ?error.source, "ending a browser's stream after an error");
                 self.has_ended = true;
-                return;
+                None
             }
-        };
-        let shown = |state: &MarketState| (state.status, state.outcomes.clone());
-        if market.sent.as_ref().map(shown) == Some(shown(&state)) {
-            return;
         }
-        market.sent = Some(state.clone());
-        self.block = self.block.max(block);
-        self.push(Some(self.block), "message", &state);
     }
 
     fn push(&mut self, id: Option<u64>, name: &str, data: &impl Serialize) {
@@ -288,21 +258,19 @@ impl LiveStream {
     }
 }
 
-/// Reads the state of a market and its block. `None` if there is no such market.
-async fn read_state(app: &Shared, id: MarketId) -> Result<Option<(u64, MarketState)>, AppError> {
-    // Without the cache, whose state may be older than the wake-up.
-    let read = app::markets::read(&app.ctx, id).await?;
-    Ok(read.map(|(market, outcomes)| {
-        let price = |outcome: &store::markets::Outcome| OutcomePrice {
-            index: outcome.index,
-            price: numbers::of_outcome(&market, outcome),
-        };
-        let state = MarketState {
-            topic: format!("m:{id}"),
-            status: market.status_at(app.ctx.now()),
-            outcomes: outcomes.iter().map(price).collect(),
-            at: market.as_of,
-        };
-        (market.as_of_block, state)
-    }))
+/// Writes the event that reports the state of a market.
+fn event(prices: &MarketPrices) -> Bytes {
+    let price = |(index, price): &(u8, f64)| OutcomePrice { index: *index, price: *price };
+    let state = MarketState {
+        topic: format!("m:{}", prices.market_id),
+        status: prices.status,
+        outcomes: prices.prices.iter().map(price).collect(),
+        at: prices.at,
+    };
+    let mut bytes = EventBytes::default();
+    if let Err(error) = bytes.push(Some(&prices.block), "message", &state) {
+        // Cannot happen: the state has no map whose keys are not strings.
+        tracing::error!(%error, "could not serialize the state of a market");
+    }
+    bytes.into_bytes()
 }

@@ -58,7 +58,7 @@ async fn a_new_price_is_a_new_card_and_the_old_url_redirects_to_it() {
         let moved = scene.get(&old).await;
         assert_eq!(moved.status.as_u16(), 302, "\n{moved}");
         assert_eq!(moved.header("location"), new.rsplit('/').next());
-        assert_eq!(moved.header("cache-control"), Some("public, max-age=5"));
+        assert_eq!(moved.header("cache-control"), Some("public, max-age=5, stale-while-revalidate=600"));
         let after = scene.get(&new).await;
         size(&after);
         assert!(before.bytes != after.bytes, "{page}");

@@ -13,6 +13,7 @@ mod docs;
 mod embeds;
 mod inputs;
 mod law;
+mod live;
 mod outcomes;
 mod owners;
 mod people;

@@ -270,40 +270,6 @@ async fn pages_style_and_first_scripts_stay_within_their_sizes() {
 }
 
 #[tokio::test]
-async fn a_stream_begins_with_every_market_and_reports_each_change() {
-    let scene = Scene::new().await;
-    let (rain, alone) = (scene.rain.id, scene.alone.id);
-    let path = format!("/app/live?topics=m:{rain},m:{alone}");
-    let mut stream = scene.client.get(&path).open().await;
-    let mut topics = Vec::new();
-    for _ in 0..2 {
-        let event = stream.news().await;
-        topics.push(event.data["topic"].as_str().unwrap().to_owned());
-        assert_eq!(event.data["status"], "OPEN", "{event:?}");
-    }
-    topics.sort();
-    let mut expected = [format!("m:{rain}"), format!("m:{alone}")];
-    expected.sort();
-    assert_eq!(topics, expected);
-    scene.app.stranger_buys(scene.alone, 0, "100").await;
-    scene.app.run_workers().await;
-    let event = stream.news().await;
-    assert_eq!(event.data["topic"], format!("m:{alone}"), "{event:?}");
-    let price = event.data["outcomes"][0]["price"].as_f64().unwrap();
-    assert!(price > 0.5, "{event:?}");
-}
-
-#[tokio::test]
-async fn a_stream_of_something_else_than_markets_is_rejected() {
-    let scene = Scene::new().await;
-    for topics in ["m:nonsense", "x:1", "m:", "u:1"] {
-        let answer = scene.get(&format!("/app/live?topics={topics}")).await;
-        assert_eq!(answer.status.as_u16(), 400, "{topics} {answer}");
-        assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{topics}");
-    }
-}
-
-#[tokio::test]
 async fn an_unknown_path_is_a_page_for_browsers_and_a_problem_for_programs() {
     let scene = Scene::new().await;
     let browser = "text/html,application/xhtml+xml,*/*;q=0.8";

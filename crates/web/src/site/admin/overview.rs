@@ -151,7 +151,7 @@ pub async fn page(State(app): State<Shared>, _: Admin, reader: Reader) -> Result
         oldest_webhook: rows.receivers.first().and_then(|waiting| waiting.oldest).map(|at| age(at, now)),
         quarantined: rows.quarantined,
         switches: rows.switches.into_iter().filter(|switch| switch.thrown_at.is_some()).collect(),
-        streams: ctx.process.feed.listeners(),
+        streams: ctx.process.streams.open(),
         users: amounts::grouped(rows.users.0),
         admins: rows.users.1,
         markets: rows.markets,
