@@ -7,7 +7,11 @@ const CATALOG = new File(["threads: []"], "cup.yaml");
 
 function field({ files, text }) {
   const said = {};
-  const form = { elements: { text: { value: text }, format: { value: "json" } }, said, querySelector: () => said };
+  const form = {
+    elements: { text: { value: text }, format: { value: "json" } },
+    said,
+    closest: () => ({ querySelector: () => said }),
+  };
   return Object.assign(new EventTarget(), { files, form });
 }
 
