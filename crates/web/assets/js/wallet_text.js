@@ -33,11 +33,11 @@ export function start(list) {
 
 // Shows a button for each account that the wallet signs in to. The same signature counts for the one
 // that the person chooses.
-function showAccounts(list, { body: { detail, accounts } }, send) {
+function showAccounts(list, { body: { detail, extensions } }, send) {
   // A wallet that is found only now must not replace the choices.
   stopListing();
   announce(detail, list);
-  list.replaceChildren(...accounts.map(({ account, name, since }) => {
+  list.replaceChildren(...extensions.accounts.map(({ account, name, since }) => {
     const textContent = `${name}, ${account.slice(0, 10)}…, since ${since}`;
     const button = Object.assign(document.createElement("button"), { type: "button", title: account, textContent });
     button.onclick = () => send(account).catch((error) => announce(error.message, list));
