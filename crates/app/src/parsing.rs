@@ -89,7 +89,8 @@ mod tests {
     async fn a_parser_that_panics_is_an_internal_error() {
         let parsers = Parsers::default();
         for _ in 0..=MAX_PARALLEL {
-            let error = parsers.run(|| panic!("a bug of the parser")).await.map(|()| ()).unwrap_err();
+            let parsed: Result<(), _> = parsers.run(|| panic!("a bug of the parser")).await;
+            let error = parsed.unwrap_err();
             assert_eq!(error.code, ErrorCode::InternalError);
         }
     }

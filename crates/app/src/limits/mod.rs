@@ -107,7 +107,7 @@ pub struct Limits {
 /// The storage of the limits that all processes of a service share.
 #[derive(Debug)]
 enum Shared {
-    Memory(Memory),
+    Memory(Box<Memory>),
     Redis(Box<Redis>),
 }
 
@@ -120,7 +120,7 @@ impl Default for Limits {
 impl Limits {
     /// Creates limits in this process's memory.
     pub fn memory() -> Self {
-        Self::over(Shared::Memory(Memory::new()))
+        Self::over(Shared::Memory(Box::new(Memory::new())))
     }
 
     /// Creates limits in Redis or Valkey at this URL

@@ -8,6 +8,10 @@ use crate::{Usdc, Wad};
 
 /// Something to know before a trade, which is accepted all the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(example = json!({
+    "code": "cannot_gain",
+    "message": "This trade cannot gain: it costs 1.01 USDC, and its tokens pay at most 1.000001 USDC."
+}))]
 pub struct TradeWarning {
     /// The kind. `cannot_gain`: the tokens of a buy pay no more than they cost.
     #[schema(example = "cannot_gain")]

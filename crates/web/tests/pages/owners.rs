@@ -209,8 +209,12 @@ async fn a_wallet_with_several_accounts_chooses_one_and_confirms_one_that_it_own
     let mut proof = own.wallet_proof("sign-in", &wallet, None).await;
     let several = own.post("/app/sign-in", proof.clone()).await;
     rejected(&several, 409, "SEVERAL_ACCOUNTS");
-    let listed: Vec<_> =
-        several.json()["extensions"]["accounts"].as_array().unwrap().iter().map(|it| it["name"].clone()).collect();
+    let listed: Vec<_> = several.json()["extensions"]["accounts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["name"].clone())
+        .collect();
     assert_eq!(listed, ["New user", "Maya"]);
     proof["account"] = json!(shared);
     assert_eq!(own.post("/app/sign-in", proof).await.status.as_u16(), 200);
