@@ -751,9 +751,10 @@ class ReadinessCheck(TypedDict):
 class ReadinessChecks(TypedDict):
     chain: ReadinessCheck
     """Also `failing` while trades cannot complete: no executor can pay for gas, no process runs an executor, or no
-    block has been read for 60 seconds.
+    block has been read for 60 seconds. An embedded chain must accept writes.
     """
     database: ReadinessCheck
+    """Also `failing` while the database accepts no writes. A write is tried every 5 seconds."""
     rateLimiter: ReadinessCheck
     webhooks: ReadinessCheck
     """`failing` if an event has waited for 10 seconds and no process dispatches. `latencyMs` is the time that the
@@ -766,8 +767,8 @@ class ReadinessDegradation(TypedDict):
     """The description of the problem, for operators."""
     reason: str
     """`sync_behind`, `sync_stopped`, `lane_without_gas`, `lane_low_on_gas`, `worker_panicked`, `worker_failing`,
-    `market_quarantined`, `trade_stuck`, `drift`, `recovering`, `fees_above_ceiling`, `hourly_volume_used` or
-    `part_without_process`. More may be added.
+    `market_quarantined`, `trade_stuck`, `drift`, `recovering`, `fees_above_ceiling`, `hourly_volume_used`,
+    `part_without_process` or `database_rejects_writes`. More may be added.
     """
     stopsTrading: bool
     """True if the problem stops all trades from completing. Only then is `status` `unavailable`."""
@@ -957,10 +958,6 @@ class TradeStatusChange(TypedDict):
     status: TradeStatus
 
 
-TxHash: TypeAlias = str
-"""The hash of a transaction on the chain, in lower-case hex."""
-
-
 class TradeWarning(TypedDict):
     """Something to know before a trade, which is accepted all the same."""
 
@@ -968,6 +965,10 @@ class TradeWarning(TypedDict):
     """The kind. `cannot_gain`: the tokens of a buy pay no more than they cost."""
     message: str
     """An explanation for people, with the figures."""
+
+
+TxHash: TypeAlias = str
+"""The hash of a transaction on the chain, in lower-case hex."""
 
 
 class Units(TypedDict):
@@ -1185,12 +1186,12 @@ class ProblemExtensions(TypedDict, total=False):
     marketStatus: str
     """The market's status."""
     minimum: str
-    """The smallest trade or claim, in atomic units of USDC."""
+    """The smallest trade, in atomic units of USDC."""
     oldestSequence: int
     """The sequence of the oldest event that can be read."""
     permanent: bool
     """True if waiting does not help."""
-    reason: Literal["in_progress", "market_open", "losing_outcome", "no_tokens", "quarantined"] | str
+    reason: Literal["in_progress", "market_open", "losing_outcome", "no_tokens", "too_few_tokens", "quarantined"] | str
     """The reason, for codes with several reasons."""
     requiredScope: str
     """The scope that the route requires."""
