@@ -181,6 +181,14 @@ class Confirmation(TypedDict):
     token: str
 
 
+class ConfirmationPage(TypedDict):
+    """The page on which the account's owner confirms a held trade."""
+
+    expiresAt: Timestamp
+    """The trade fails if nobody has confirmed it by then."""
+    url: str
+
+
 CorrelationId: TypeAlias = str
 """The id that links a trade to its trace. It is also a W3C trace id."""
 
@@ -636,6 +644,7 @@ class _Problem(TypedDict):
             "METHOD_NOT_ALLOWED",
             "ORIGIN_NOT_ALLOWED",
             "OUTCOME_INDEX_INVALID",
+            "OWNER_CONFIRMATION_REQUIRED",
             "PAYLOAD_TOO_LARGE",
             "POSITION_NOT_CLAIMABLE",
             "RATE_LIMIT_EXCEEDED",
@@ -916,7 +925,9 @@ class Trade(_Trade, total=False):
     """A trade. Values that a later status sets are null until then."""
 
     confirmation: Confirmation
-    """Only in the 202 response that created a held trade, and in its replays."""
+    """Only in the 202 response that created a held trade, and in its replays. Not if an agent created the trade."""
+    confirmationPage: ConfirmationPage
+    """Instead of confirmation, if an agent created the trade: the page on which the account's owner confirms it."""
     origin: TradeOrigin
     """Only set if the trade was lost when data was restored and was recovered from the chain. Its metadata,
     clientRequestId and the caller's own correlation id are unknown.

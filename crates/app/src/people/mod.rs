@@ -1,11 +1,17 @@
 //! People: users who sign up and sign in themselves.
 
+mod api_keys;
 mod credentials;
 mod operator;
 mod pause;
 mod profile;
 mod sign_up;
 
+pub use api_keys::{
+    KeyEnd, NewApiKey, issue_api_key, lower_api_key_caps, mark_api_key_as_agent, pause_api_key,
+    redeliver_event, resume_api_key, revoke_api_key, rotate_api_key_secret, send_api_key_test,
+    set_api_key_access, set_api_key_webhook,
+};
 pub use credentials::{add_credential, list_credentials, remove_credential, rename_credential};
 pub use operator::{end_sessions, set_role, set_tier};
 pub use pause::{pause_trading, resume_trading};

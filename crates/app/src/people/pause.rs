@@ -2,7 +2,7 @@
 
 use crate::keys::{list_own, pause_noted, resume};
 use crate::sessions::{Person, context_of};
-use crate::{AppError, Ctx};
+use crate::{AppError, Ctx, PersonError};
 
 /// Pauses trading of all the user's keys, the web application's included. Needs no confirmation,
 /// because it only restricts. If it fails, some keys may be paused already.
@@ -17,7 +17,9 @@ pub async fn pause_trading(ctx: &Ctx, person: &Person) -> Result<(), AppError> {
     Ok(())
 }
 
-/// Resumes trading with the user's web key.
-pub async fn resume_trading(ctx: &Ctx, person: &Person) -> Result<(), AppError> {
-    resume(&context_of(ctx, person), person.caller()?.key.id).await.map(drop)
+/// Resumes trading with the user's web key. Requires a step-up.
+pub async fn resume_trading(ctx: &Ctx, person: &Person) -> Result<(), PersonError> {
+    person.require_step_up(ctx.now())?;
+    resume(&context_of(ctx, person), person.caller()?.key.id).await?;
+    Ok(())
 }

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use domain::ErrorCode;
-use domain::ids::{MarketId, UserId};
+use domain::ids::{KeyId, MarketId, SessionId, UserId};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -26,6 +26,10 @@ const RETRY_AFTER_S: u32 = 5;
 pub enum Topic {
     User(UserId),
     Market(MarketId),
+    /// The end of a key.
+    Key(KeyId),
+    /// The token of a session: see [`Subscription::latest`].
+    Session(SessionId),
     /// Nothing. Only the number of listeners from this address is counted.
     Address(IpAddr),
     /// Nothing. Only the number of browsers at this address is counted.
@@ -47,7 +51,8 @@ pub struct Hub {
 
 #[derive(Debug, Default)]
 struct Open {
-    /// Changes with every wake-up. For a user it is the number of the last event.
+    /// Changes with every wake-up. For a user it is the number of the last event, for a session the
+    /// time at which it got its token.
     news: watch::Sender<u64>,
     /// Listeners that take a place.
     listeners: usize,
@@ -134,16 +139,29 @@ impl Hub {
         open.keys().filter_map(user).collect()
     }
 
+    pub(crate) fn keys(&self) -> Vec<KeyId> {
+        let open = self.open.lock();
+        open.keys().filter_map(|topic| if let Topic::Key(id) = topic { Some(*id) } else { None }).collect()
+    }
+
+    pub(crate) fn sessions(&self) -> Vec<SessionId> {
+        let open = self.open.lock();
+        open.keys()
+            .filter_map(|topic| if let Topic::Session(id) = topic { Some(*id) } else { None })
+            .collect()
+    }
+
     pub(crate) fn has_markets(&self) -> bool {
         self.open.lock().keys().any(|topic| matches!(topic, Topic::Market(_)))
     }
 
-    pub(crate) fn notify_user(&self, user: UserId, last: u64) {
-        if let Some(open) = self.open.lock().get(&Topic::User(user)) {
+    /// Wakes listeners of a topic if `latest` is news.
+    pub(crate) fn notify(&self, topic: Topic, latest: u64) {
+        if let Some(open) = self.open.lock().get(&topic) {
             open.news.send_if_modified(|known| {
                 // A lower number is news too: the database was replaced by an older copy.
-                let differs = last != *known;
-                *known = last;
+                let differs = latest != *known;
+                *known = latest;
                 differs
             });
         }
@@ -175,6 +193,11 @@ impl Subscription {
             _ = self.closing.wait_for(|closing| *closing) => WakeReason::Closing,
             _ = self.news.changed() => WakeReason::News,
         }
+    }
+
+    /// Returns what the topic was last notified of, or 0 if it was not since it has listeners.
+    pub fn latest(&self) -> u64 {
+        *self.news.borrow()
     }
 
     /// Returns whether the process is stopping.
@@ -257,10 +280,10 @@ mod tests {
         let hub = Arc::new(Hub::default());
         let mut place = hub.subscribe(user(1), 5).unwrap();
         let mut other = hub.subscribe(user(2), 5).unwrap();
-        hub.notify_user(UserId(Uuid::from_u128(1)), 7);
+        hub.notify(user(1), 7);
         assert_eq!(place.wait().await, WakeReason::News);
         // The same number again is no news.
-        hub.notify_user(UserId(Uuid::from_u128(1)), 7);
+        hub.notify(user(1), 7);
         assert!(!place.news.has_changed().unwrap() && !other.news.has_changed().unwrap());
         hub.close();
         assert_eq!((place.wait().await, other.wait().await), (WakeReason::Closing, WakeReason::Closing));

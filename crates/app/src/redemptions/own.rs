@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use domain::ErrorCode;
 use domain::ids::MarketId;
+use domain::key::Scope;
 use domain::page::{MAX_PAGE, Page};
 use domain::redemption::RedemptionStatus;
 use store::redemptions::RedemptionListFilter;
@@ -21,6 +22,7 @@ use crate::{AppError, Ctx};
 /// `REDEMPTIONS_NOT_ENABLED` if the service pays by itself. `POSITION_NOT_CLAIMABLE` if the chosen
 /// position pays nothing.
 pub async fn claim_own(ctx: &Ctx, caller: &Caller, chosen: Option<(MarketId, u8)>) -> Result<(), AppError> {
+    caller.require(Scope::TradesWrite)?;
     if ctx.config.redemptions == Redemptions::Automatic {
         return Err(AppError::new(ErrorCode::RedemptionsNotEnabled));
     }

@@ -16,7 +16,7 @@ mod risk;
 mod sandbox;
 mod turns;
 
-pub use confirm::{Confirmation, confirm, confirmation_of};
+pub use confirm::{Confirmation, confirm, confirm_as_owner, confirmation_of, held_until};
 pub use create::{Accepted, DryRun, IDEMPOTENCY_ROUTE, NewTrade, create};
 pub use executor::Executor;
 pub(crate) use executor::batch_gas;

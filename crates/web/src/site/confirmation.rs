@@ -1,7 +1,7 @@
 //! The confirmation of a held trade by its owner, who may have got the link from an agent.
 
 use app::sessions::Person;
-use app::trades::confirmation_of;
+use app::trades::{confirm_as_owner, held_until};
 use axum::extract::State;
 use axum::response::Response;
 use domain::Timestamp;
@@ -32,14 +32,14 @@ pub struct ConfirmPart {
 impl ConfirmPart {
     /// Returns the part for a trade that can be confirmed now.
     pub fn find(app: &Shared, person: &Person, trade: &Trade, outcome: &str) -> Option<Self> {
-        let held = confirmation_of(&app.ctx, trade)?;
+        let held_until = held_until(&app.ctx, trade)?;
         Some(Self {
             path: format!("/trades/{}", trade.id),
             order: order_of(trade, outcome),
             slippage: trade.max_slippage_bps.map(percent),
             tokens_bound: tokens_bound(trade),
-            until: amounts::minute(held.expires_at),
-            until_iso: held.expires_at.to_string(),
+            until: amounts::minute(held_until),
+            until_iso: held_until.to_string(),
             needs_step_up: needs_step_up(person, app.ctx.now()),
         })
     }
@@ -82,18 +82,17 @@ pub async fn confirm(
     country: Country,
     PathId(id): PathId,
 ) -> Result<Response, Problem> {
-    let now = app.ctx.now();
-    person.require_step_up(now).map_err(|error| problem_of(error, now))?;
     let (trade, _) = get(&app, &person, &id).await?;
     if trade.side == Side::Buy {
         country.require_allowed()?;
     }
     let path = format!("/trades/{}", trade.id);
     // A form that was sent twice leads to the trade as it is now.
-    let Some(held) = confirmation_of(&app.ctx, &trade) else { return see(&path) };
-    let (caller, token) = (person.caller()?, held.token);
-    let confirmed = app.mutate(async move |app| app::trades::confirm(&app.ctx, &caller, &id, &token).await);
-    confirmed.await?;
+    if held_until(&app.ctx, &trade).is_none() {
+        return see(&path);
+    }
+    let confirmed = app.mutate(async move |app| Ok(confirm_as_owner(&app.ctx, &person, trade.id).await));
+    confirmed.await?.map_err(|error| problem_of(error, app.ctx.now()))?;
     see(&path)
 }
 

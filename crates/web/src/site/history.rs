@@ -1,7 +1,7 @@
 //! A person's trades, claims, deposits and withdrawals, and the export of trades.
 
 use app::AppError;
-use app::portfolio::list_deposits;
+use app::portfolio::{export_trades, list_deposits};
 use app::sessions::Person;
 use askama::Template;
 use axum::extract::State;
@@ -9,7 +9,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use domain::ids::MarketId;
-use domain::page::{MAX_PAGE, Page, PagePosition};
+use domain::page::{Page, PagePosition};
 use domain::redemption::RedemptionStatus;
 use domain::trade::State as TradeState;
 use domain::{Timestamp, Usdc};
@@ -326,27 +326,14 @@ pub async fn export(
     Member(person): Member,
     PathId(file): PathId,
 ) -> Result<Response, Problem> {
-    let now = app.ctx.now();
-    person.require_step_up(now).map_err(|error| problem_of(error, now))?;
     let (year, format) = file.split_once('.').ok_or_else(Problem::not_found)?;
-    let (begin, end) = bounds_of(year).ok_or_else(Problem::not_found)?;
+    let bounds = bounds_of(year).ok_or_else(Problem::not_found)?;
+    let trades = export_trades(&app.ctx, &person, bounds, MOST_EXPORTED).await;
     let mut exported = Vec::new();
-    // Newest first: begin before the first instant of the next year.
-    let mut page = Page { limit: MAX_PAGE, after: Some(PagePosition { created_at: end, id: String::new() }) };
-    loop {
-        let rows = list_trades(&app, &person, &page).await?;
-        let has_more = rows.len() > page.limit as usize;
-        let mut of_page = rows.iter().take(page.limit as usize);
-        for trade in of_page.clone().filter(|trade| trade.created_at >= begin) {
-            let (question, outcome) = names_of(&app, trade.market_id, trade.outcome_index).await?;
-            exported.push(ExportedTrade::new(trade, question, outcome));
-        }
-        match of_page.next_back().filter(|last| has_more && last.created_at >= begin) {
-            Some(last) if exported.len() < MOST_EXPORTED => page.after = Some(trade_position(last)),
-            _ => break,
-        }
+    for trade in trades.map_err(|error| problem_of(error, app.ctx.now()))? {
+        let (question, outcome) = names_of(&app, trade.market_id, trade.outcome_index).await?;
+        exported.push(ExportedTrade::new(&trade, question, outcome));
     }
-    exported.truncate(MOST_EXPORTED);
     let (kind, body) = match format {
         "csv" => ("text/csv; charset=utf-8", csv_of(&exported)),
         "json" => ("application/json", serde_json::to_string(&exported).map_err(AppError::internal)?),

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 
 use app::AppError;
 use app::feed::{Subscription, Topic, WakeReason};
-use app::sessions::Person;
+use app::sessions::{self, Person};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
@@ -109,7 +109,9 @@ struct LiveStream {
 
 /// The events of the person of the session.
 struct PersonNews {
-    user_id: UserId,
+    person: Person,
+    /// The stream ends with the session.
+    session: Subscription,
     news: Subscription,
     /// The number of the last event that the stream has told, or that is older than the stream.
     last: u64,
@@ -120,14 +122,29 @@ impl PersonNews {
         let user_id = person.user_id();
         // Before the read: an event after it wakes the stream.
         let news = app.ctx.process.feed.follow(Topic::User(user_id));
-        Ok(Self { user_id, news, last: last_event(app, user_id).await? })
+        let (person, session) = (person.clone(), sessions::follow(&app.ctx, person));
+        Ok(Self { person, session, news, last: last_event(app, user_id).await? })
+    }
+
+    /// Waits for news of the person. The end of the session is news, too.
+    async fn wait(&mut self) -> WakeReason {
+        loop {
+            tokio::select! {
+                biased;
+                reason = self.session.wait() => match reason {
+                    WakeReason::News if sessions::is_still_live(&self.person, &self.session) => {}
+                    WakeReason::News | WakeReason::Closing => return WakeReason::Closing,
+                },
+                reason = self.news.wait() => return reason,
+            }
+        }
     }
 
     /// Returns whether there is an event since the last call. The hub also wakes a new listener for
     /// events that are older.
     async fn catch_up(&mut self, app: &Shared) -> Result<bool, StoreError> {
         self.news.catch_up();
-        let last = last_event(app, self.user_id).await?;
+        let last = last_event(app, self.person.user_id()).await?;
         Ok(std::mem::replace(&mut self.last, last) != last)
     }
 }
@@ -204,7 +221,7 @@ impl LiveStream {
         let Self { markets, person, heartbeats, .. } = self;
         let own = async {
             match person {
-                Some(person) => person.news.wait().await,
+                Some(person) => person.wait().await,
                 None => std::future::pending().await,
             }
         };
@@ -218,6 +235,10 @@ impl LiveStream {
         };
         tokio::select! {
             biased;
+            reason = own => match reason {
+                WakeReason::News => self.tell_person().await,
+                WakeReason::Closing => self.has_ended = true,
+            },
             _ = heartbeats.tick() => {
                 // Finds changes whose wake-up was missed, such as the end of trading.
                 self.read_all().await;
@@ -225,10 +246,6 @@ impl LiveStream {
             }
             (reason, place) = woken => match reason {
                 WakeReason::News => self.read(place).await,
-                WakeReason::Closing => self.has_ended = true,
-            },
-            reason = own => match reason {
-                WakeReason::News => self.tell_person().await,
                 WakeReason::Closing => self.has_ended = true,
             },
         }

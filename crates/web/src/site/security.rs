@@ -1,7 +1,7 @@
 //! The security page: owners of the account, sign-in keys and sessions.
 
 use app::passkeys::owner_of;
-use app::sessions::{self, Person, context_of};
+use app::sessions::{self, Person};
 use app::{accounts, owner_acts, people};
 use askama::Template;
 use axum::extract::State;
@@ -135,9 +135,8 @@ pub async fn pause_trading(State(app): State<Shared>, Member(person): Member) ->
 
 /// `POST /settings/security/resume`: lets this site trade again.
 pub async fn resume_trading(State(app): State<Shared>, Member(person): Member) -> Result<Response, Problem> {
-    let now = app.ctx.now();
-    person.require_step_up(now).map_err(|error| problem_of(error, now))?;
-    people::resume_trading(&app.ctx, &person).await?;
+    let resumed = people::resume_trading(&app.ctx, &person).await;
+    resumed.map_err(|error| problem_of(error, app.ctx.now()))?;
     see(PATH)
 }
 
@@ -179,13 +178,12 @@ pub async fn choose_second_owner(
     Member(person): Member,
     form: FormFields,
 ) -> Result<Response, Problem> {
-    let now = app.ctx.now();
-    person.require_step_up(now).map_err(|error| problem_of(error, now))?;
     let owner = match form.get("owner").trim() {
         "" => None,
         text => Some(owner_in(text)?),
     };
-    owner_acts::choose_second_owner(&context_of(&app.ctx, &person), person.user_id(), owner).await?;
+    let chosen = owner_acts::choose_second_owner(&app.ctx, &person, owner).await;
+    chosen.map_err(|error| problem_of(error, app.ctx.now()))?;
     see(PATH)
 }
 

@@ -49,6 +49,8 @@ struct EventStream {
     kinds: Vec<EventKind>,
     place: FeedStart,
     subscription: Subscription,
+    /// Wakes the stream when its key has ended.
+    key_end: Subscription,
     heartbeats: Interval,
     /// Events for the next chunk.
     pending: EventBytes,
@@ -82,6 +84,7 @@ pub async fn open(
     };
     // Subscribe before the first read, so that no event is missed in between.
     let subscription = app.ctx.process.feed.subscribe(Topic::User(caller.user_id()), MOST_STREAMS)?;
+    let key_end = app.ctx.process.feed.follow(Topic::Key(caller.key.id));
     // Read one event first: an unreadable position must fail with a status, not with an event.
     let first = feed::read(&app.ctx, caller.user_id(), place, &query.kinds, 1).await?;
     let place = if place == FeedStart::Latest { FeedStart::Behind(first.position) } else { place };
@@ -92,6 +95,7 @@ pub async fn open(
         kinds: query.kinds,
         place,
         subscription,
+        key_end,
         heartbeats: heartbeats(),
         pending: EventBytes::beginning(),
         is_behind: true,
@@ -136,6 +140,8 @@ impl EventStream {
                 // Heartbeats first: on a busy stream, wake-ups would otherwise hold them back.
                 _ = self.heartbeats.tick() => self.is_beat_due = true,
                 wake = self.subscription.wait() => if wake == WakeReason::Closing { return Ok(()) },
+                // The check below ends the stream.
+                _ = self.key_end.wait() => {}
             }
             self.is_behind = true;
         }
