@@ -205,7 +205,8 @@ fn no_handler_calls_what_only_the_operator_may_do() {
         }
         let (module, name) = case.name.split_once("::").unwrap();
         for (path, text) in &handlers {
-            let imported = text.split(&format!("use app::{module}::")).skip(1);
+            let beginning = format!("use app::{module}::");
+            let imported = text.split(beginning.as_str()).skip(1);
             let mut imported = imported.filter_map(|rest| rest.split(';').next());
             // `developers::keys::issue` is a handler.
             let is_named = text.match_indices(case.name).any(|(at, _)| {
