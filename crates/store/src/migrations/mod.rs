@@ -43,5 +43,6 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0220_gas_topups", include_str!("0220_gas_topups.sql")),
     ("0240_sink_positions", include_str!("0240_sink_positions.sql")),
     ("0260_queue_indexes", include_str!("0260_queue_indexes.sql")),
-    ("0275_agents", include_str!("0275_agents.sql")),
+    ("0275_agent_keys", include_str!("0275_agent_keys.sql")),
+    ("0276_agent_trades", include_str!("0276_agent_trades.sql")),
 ];

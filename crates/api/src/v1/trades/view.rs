@@ -93,7 +93,10 @@ struct ConfirmationRecord {
 
 /// The page on which the account's owner confirms a held trade.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ConfirmationPage)]
+#[schema(as = ConfirmationPage, example = json!({
+    "url": "https://foretell.example/trades/0198f3a0-5d4e-7bb8-9203-0dbc2bcaba32",
+    "expiresAt": "2027-01-15T08:05:00.000Z",
+}))]
 #[serde(rename_all = "camelCase")]
 struct ConfirmationPageRecord {
     url: String,
