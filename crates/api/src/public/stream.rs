@@ -8,13 +8,13 @@ use std::borrow::Cow;
 
 use app::AppError;
 use app::feed::{self, Happening, MarketEventsPage, Subscription, Topic, WakeReason};
+use app::limits::budget::Budget;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use domain::ids::MarketId;
 use domain::market::{MarketStatus, probability_for_display, round_for_display};
-use domain::rate::network_of;
 use domain::trade::Side;
 use domain::{Timestamp, Usdc, Wad};
 use serde::Serialize;
@@ -34,8 +34,6 @@ use http_kit::{
 const PATH: &str = "/api/markets/{id}/stream";
 /// Number of events that are read at once.
 const PAGE: u32 = 100;
-/// Maximum number of open streams of one address in this process.
-const MOST_STREAMS: usize = 10;
 /// Number of decimals of a probability.
 const DECIMALS: i32 = 6;
 
@@ -198,8 +196,6 @@ struct MarketStream {
     /// The id of the last event that was sent.
     position: String,
     subscription: Subscription,
-    /// The address's slot, held as long as the stream lives.
-    _address: Subscription,
     heartbeats: Interval,
     pending: EventBytes,
     is_behind: bool,
@@ -233,8 +229,8 @@ pub async fn stream(
     let ctx = &app.ctx;
     let id: MarketId = id.parse().map_err(|_| Problem::from(PublicCode::MarketNotFound))?;
     // Limits the streams per address, because no key identifies the client.
-    let address = ctx.process.feed.subscribe(Topic::Address(network_of(ip)), MOST_STREAMS)?;
-    let subscription = ctx.process.feed.subscribe(Topic::Market(id), usize::MAX)?;
+    let place = ctx.budgets().enter(Budget::MarketStreams, ip).map_err(AppError::from)?;
+    let subscription = ctx.process.feed.subscribe(Topic::Market(id), place);
     // Determine the position before reading the market, so that the snapshot includes everything up
     // to it. An event may then be sent again, but none is lost.
     let position = match last_event_id(&headers)? {
@@ -255,7 +251,6 @@ pub async fn stream(
         liquidity: market.liquidity,
         position,
         subscription,
-        _address: address,
         heartbeats: heartbeats(),
         pending,
         // Read at once: events may have been written since the position was determined.

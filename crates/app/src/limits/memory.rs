@@ -7,7 +7,7 @@ use domain::ids::UserId;
 use domain::rate::{Lockout, RateDecision, SlidingWindow, TokenBucket};
 
 use super::table::Table;
-use super::{LimitKind, MAX_ADDRESSES};
+use super::{LimitKind, MAX_ADDRESSES, ScopedNetwork};
 
 /// Rate limit state in memory. The number of users is limited by the service. Addresses can be made
 /// up, so their tables are bounded.
@@ -16,7 +16,7 @@ pub struct Memory {
     reads: Table<UserId, SlidingWindow>,
     writes: Table<UserId, TokenBucket>,
     redeliveries: Table<UserId, TokenBucket>,
-    lockouts: Table<IpAddr, Lockout>,
+    lockouts: Table<ScopedNetwork, Lockout>,
     routes: Table<(IpAddr, &'static str), SlidingWindow>,
 }
 
@@ -49,11 +49,11 @@ impl Memory {
         self.routes.with((network, route), now, |window| window.take(limit, now))
     }
 
-    pub fn shut_out(&self, network: IpAddr, now: Timestamp) -> Option<Timestamp> {
+    pub fn shut_out(&self, network: ScopedNetwork, now: Timestamp) -> Option<Timestamp> {
         self.lockouts.find(&network, |lockout| lockout.until(now)).flatten()
     }
 
-    pub fn fail(&self, network: IpAddr, now: Timestamp) -> Option<Timestamp> {
-        self.lockouts.with(network, now, |lockout| lockout.fail(now))
+    pub fn fail(&self, network: ScopedNetwork, failures: u64, now: Timestamp) -> Option<Timestamp> {
+        self.lockouts.with(network, now, |lockout| lockout.fail(failures, now))
     }
 }

@@ -8,28 +8,35 @@
 //! The address limiter always uses this process's memory, because it protects routes that must
 //! respond without any dependency.
 
+pub mod budget;
+mod budgets;
 mod familiar;
 mod memory;
 mod redis;
 mod redis_url;
 mod table;
 
+use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ids::UserId;
-use domain::rate::{RateDecision, SlidingWindow, network_of};
+use domain::rate::{RateDecision, Scope, SlidingWindow, network_in, network_of};
 use domain::{ErrorCode, Timestamp};
 
 use crate::AppError;
+use crate::metrics::Metrics;
+use budget::{Budget, BudgetShares};
 use familiar::LastUse;
 use memory::Memory;
 use redis::Redis;
 use table::Table;
 
+pub use budgets::{Budgets, Client, NotSpent, Place, Refused};
 pub use familiar::KeyMark;
 
-/// Requests per minute from one address without a valid key.
+/// The default number of requests per minute from one address without a valid key.
 pub const ADDRESS_LIMIT: u32 = 300;
 /// The maximum number of tracked addresses. A client with more addresses than this cannot be
 /// stopped by a limit per address.
@@ -90,13 +97,49 @@ pub struct Limits {
     addresses: Table<IpAddr, SlidingWindow>,
     /// Uses of keys that this process has seen.
     familiar: Table<(IpAddr, KeyMark), LastUse>,
+    budgets: Budgets,
 }
+
+/// What the limits of an address and of its networks say about one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddressDecision {
+    /// The state of the address's own limiter. It rejects the request if a network has used up its
+    /// share.
+    pub rate: RateDecision,
+    /// The share of a network that is used up.
+    pub refused: Option<Refused>,
+}
+
+impl AddressDecision {
+    /// The decision about a request whose address has requests left, but whose network has not.
+    fn of_network(rate: RateDecision, refused: Refused) -> Self {
+        let retry_after_ms = i64::from(refused.retry_after_s) * 1_000;
+        let rate = RateDecision { allowed: false, remaining: 0, retry_after_ms, ..rate };
+        Self { rate, refused: Some(refused) }
+    }
+}
+
+fn whole(limit: u64) -> u32 {
+    u32::try_from(limit).unwrap_or(u32::MAX)
+}
+
+/// A network with the scope that counts it as one: 192.0.2.0 is an address and a /24.
+type ScopedNetwork = (Scope, IpAddr);
 
 /// The storage of the limits that all processes of a service share.
 #[derive(Debug)]
 enum Shared {
     Memory(Memory),
-    Redis(Box<Redis>),
+    Redis(Arc<Redis>),
+}
+
+impl Shared {
+    fn redis(&self) -> Option<Arc<Redis>> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Redis(redis) => Some(Arc::clone(redis)),
+        }
+    }
 }
 
 impl Default for Limits {
@@ -117,11 +160,26 @@ impl Limits {
     /// begin with `prefix`. The connection is opened on first use, so that the service can start
     /// before Redis.
     pub fn redis(url: &str, prefix: &str) -> Result<Self, BadRedisUrl> {
-        Ok(Self::over(Shared::Redis(Box::new(Redis::new(url, prefix)?))))
+        Ok(Self::over(Shared::Redis(Arc::new(Redis::new(url, prefix)?))))
     }
 
     fn over(shared: Shared) -> Self {
-        Self { shared, addresses: Table::bounded(MAX_ADDRESSES), familiar: Table::bounded(MAX_ADDRESSES) }
+        let budgets = Budgets::new(BudgetShares::default(), shared.redis(), Arc::default());
+        let (addresses, familiar) = (Table::bounded(MAX_ADDRESSES), Table::bounded(MAX_ADDRESSES));
+        Self { shared, addresses, familiar, budgets }
+    }
+
+    /// Sets the shares of the budgets and the metrics that count refusals. Call it before the limits
+    /// are used.
+    #[must_use]
+    pub fn with_budgets(self, shares: BudgetShares, metrics: Arc<Metrics>) -> Self {
+        let budgets = Budgets::new(shares, self.shared.redis(), metrics);
+        Self { budgets, ..self }
+    }
+
+    /// Returns the budgets of strangers.
+    pub const fn budgets(&self) -> &Budgets {
+        &self.budgets
     }
 
     /// Returns the storage's name for logs.
@@ -147,38 +205,66 @@ impl Limits {
     }
 
     /// Counts one more request of the address to an anonymous route. `limit` is in requests per
-    /// minute.
+    /// minute. Networks may make a multiple of it.
     pub async fn take_route(
         &self,
         ip: IpAddr,
         route: &'static str,
         limit: u32,
         now: Timestamp,
-    ) -> Result<RateDecision, Unavailable> {
+    ) -> Result<AddressDecision, Unavailable> {
         let network = network_of(ip);
-        match &self.shared {
-            Shared::Memory(memory) => Ok(memory.take_route(network, route, limit, now)),
-            Shared::Redis(redis) => redis.take_route(network, route, limit, now).await,
+        let share = self.budgets.share(Budget::Routes, Scope::Address).limit();
+        let own = share.map_or(u32::MAX, |times| whole(times.saturating_mul(u64::from(limit))));
+        let rate = match &self.shared {
+            Shared::Memory(memory) => memory.take_route(network, route, own, now),
+            Shared::Redis(redis) => redis.take_route(network, route, own, now).await?,
+        };
+        if !rate.allowed {
+            return Ok(AddressDecision { rate, refused: None });
+        }
+        match self.budgets.spend_wider(Budget::Routes, (route, limit.into()), ip, now).await {
+            Ok(()) => Ok(AddressDecision { rate, refused: None }),
+            Err(NotSpent::Refused(refused)) => Ok(AddressDecision::of_network(rate, refused)),
+            Err(NotSpent::Unavailable(error)) => Err(error),
         }
     }
 
-    /// Returns the end of the address's lockout, if it is locked out.
+    /// Returns the end of the lockout of the address or of one of its networks, if there is one.
     pub async fn shut_out(&self, ip: IpAddr, now: Timestamp) -> Result<Option<Timestamp>, Unavailable> {
-        let network = network_of(ip);
+        let networks: Vec<ScopedNetwork> = self.lockouts(ip).map(|(network, _)| network).collect();
         match &self.shared {
-            Shared::Memory(memory) => Ok(memory.shut_out(network, now)),
-            Shared::Redis(redis) => redis.shut_out(network, now).await,
+            Shared::Memory(memory) => {
+                Ok(networks.iter().filter_map(|network| memory.shut_out(*network, now)).max())
+            }
+            Shared::Redis(_) if networks.is_empty() => Ok(None),
+            Shared::Redis(redis) => redis.shut_out(&networks, now).await,
         }
     }
 
     /// Counts a failed authentication from the address. Returns the end of the lockout that it
     /// causes, if any.
     pub async fn fail(&self, ip: IpAddr, now: Timestamp) -> Result<Option<Timestamp>, Unavailable> {
-        let network = network_of(ip);
-        match &self.shared {
-            Shared::Memory(memory) => Ok(memory.fail(network, now)),
-            Shared::Redis(redis) => redis.fail(network, now).await,
+        // Attempts during a lockout do not count, neither for the address nor for its networks.
+        let mut until = self.shut_out(ip, now).await?;
+        if until.is_some() {
+            return Ok(until);
         }
+        for (network, failures) in self.lockouts(ip) {
+            until = until.max(match &self.shared {
+                Shared::Memory(memory) => memory.fail(network, failures, now),
+                Shared::Redis(redis) => redis.fail(network, failures, now).await?,
+            });
+        }
+        Ok(until)
+    }
+
+    /// Returns the networks of the address that failures lock out, with the number of failures.
+    fn lockouts(&self, ip: IpAddr) -> impl Iterator<Item = (ScopedNetwork, u64)> {
+        Scope::ALL.iter().filter_map(move |scope| {
+            let failures = self.budgets.share(Budget::FailedSignIns, *scope).limit()?;
+            Some(((*scope, network_in(*scope, ip)?), failures))
+        })
     }
 
     /// Records a successful use of a key from the address. Other processes learn of it at most
@@ -207,15 +293,43 @@ impl Limits {
         }
     }
 
-    /// Counts one more request of the address.
-    pub fn take_address(&self, ip: IpAddr, now: Timestamp) -> RateDecision {
-        self.addresses.with(network_of(ip), now, |window| window.take(ADDRESS_LIMIT, now))
+    /// Counts one more request of the address. Networks may make a multiple of its limit.
+    pub fn take_address(&self, ip: IpAddr, now: Timestamp) -> AddressDecision {
+        let limit = self.address_limit();
+        let rate = self.addresses.with(network_of(ip), now, |window| window.take(limit, now));
+        if !rate.allowed {
+            return AddressDecision { rate, refused: None };
+        }
+        match self.budgets.spend_wider_here(Budget::Requests, ip, now) {
+            Ok(()) => AddressDecision { rate, refused: None },
+            Err(refused) => AddressDecision::of_network(rate, refused),
+        }
     }
 
     /// Returns the address limiter's state without counting a request.
     pub fn peek_address(&self, ip: IpAddr, now: Timestamp) -> RateDecision {
-        let known = self.addresses.find(&network_of(ip), |window| window.peek(ADDRESS_LIMIT, now));
-        known.unwrap_or_else(|| SlidingWindow::default().peek(ADDRESS_LIMIT, now))
+        let limit = self.address_limit();
+        let known = self.addresses.find(&network_of(ip), |window| window.peek(limit, now));
+        known.unwrap_or_else(|| SlidingWindow::default().peek(limit, now))
+    }
+
+    /// Returns the number of requests per minute from one address without an accepted key.
+    pub fn address_limit(&self) -> u32 {
+        self.budgets.share(Budget::Requests, Scope::Address).limit().map_or(u32::MAX, whole)
+    }
+
+    /// Records in the metrics how much of each share is used.
+    pub fn record_uses(&self, now: Timestamp) {
+        self.budgets.record(&self.largest_uses(now));
+    }
+
+    /// Returns the largest use of one holder of each share, as this process has counted it.
+    fn largest_uses(&self, now: Timestamp) -> HashMap<(Budget, Scope), u64> {
+        let mut largest = self.budgets.largest_uses(now);
+        let mut requests = 0;
+        self.addresses.for_each(|_, window| requests = requests.max(window.used(now)));
+        largest.insert((Budget::Requests, Scope::Address), requests.into());
+        largest
     }
 
     /// Checks that the limiter responds.

@@ -4,39 +4,19 @@
 //! costs no memory, and a lost wake-up only costs time.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use domain::ErrorCode;
 use domain::ids::{MarketId, UserId};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::AppError;
-
-/// The maximum number of feed listeners, and separately of market listeners, in this process. Each
-/// holds a connection, and other requests need connections too. Anonymous market listeners do not
-/// use the places of users.
-const MOST: usize = 1_000;
-/// The retry time, in seconds, when there are too many listeners.
-const RETRY_AFTER_S: u32 = 5;
+use crate::limits::Place;
 
 /// The subject of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Topic {
     User(UserId),
     Market(MarketId),
-    /// Nothing. Only the number of listeners from this address is counted.
-    Address(IpAddr),
-    /// Nothing. Only the number of browsers at this address is counted.
-    Browser(IpAddr),
-}
-
-impl Topic {
-    /// Returns whether both topics count against the same total.
-    fn shares_places_with(&self, other: &Self) -> bool {
-        std::mem::discriminant(self) == std::mem::discriminant(other)
-    }
 }
 
 #[derive(Debug, Default)]
@@ -49,10 +29,7 @@ pub struct Hub {
 struct Open {
     /// Changes with every wake-up. For a user it is the number of the last event.
     news: watch::Sender<u64>,
-    /// Listeners that take a place.
     listeners: usize,
-    /// Listeners whose stream takes a place of another topic.
-    followers: usize,
 }
 
 /// The reason why a listener was woken.
@@ -64,58 +41,34 @@ pub enum WakeReason {
     Closing,
 }
 
-/// One listener's place in the hub. Dropping it frees the place.
+/// A listener in the hub. Dropping it removes the listener and frees its place.
 #[derive(Debug)]
 pub struct Subscription {
     hub: Arc<Hub>,
     topic: Topic,
-    takes_place: bool,
+    /// `None` if the listener's stream has a place of its own.
+    _place: Option<Place>,
     news: watch::Receiver<u64>,
     closing: watch::Receiver<bool>,
 }
 
 impl Hub {
-    /// Adds a listener of `topic`, which may have at most `most` of them.
-    ///
-    /// # Errors
-    /// `RATE_LIMIT_EXCEEDED` if the topic, or this process, already has too many listeners.
-    pub fn subscribe(self: &Arc<Self>, topic: Topic, most: usize) -> Result<Subscription, AppError> {
-        self.subscribe_within(topic, most, MOST)
-    }
-
-    /// Adds a listener of `topic`, which may have at most `most` of them. All topics of its kind
-    /// together may have `total`.
-    ///
-    /// # Errors
-    /// Those of [`subscribe`](Self::subscribe).
-    pub fn subscribe_within(
-        self: &Arc<Self>,
-        topic: Topic,
-        most: usize,
-        total: usize,
-    ) -> Result<Subscription, AppError> {
-        let mut open = self.open.lock();
-        let rivals = open.iter().filter(|(other, _)| topic.shares_places_with(other));
-        let all: usize = rivals.map(|(_, open)| open.listeners).sum();
-        let own = open.get(&topic).map_or(0, |open| open.listeners);
-        if own >= most || all >= total {
-            let detail = "Too many streams are open. Close one, or try again later.";
-            let refusal = AppError::new(ErrorCode::RateLimitExceeded).detail(detail);
-            return Err(refusal.with("limiter", "streams").retry_after_s(RETRY_AFTER_S));
-        }
-        let entry = open.entry(topic).or_default();
-        entry.listeners += 1;
-        let (news, closing) = (entry.news.subscribe(), self.closing.subscribe());
-        Ok(Subscription { hub: Arc::clone(self), topic, takes_place: true, news, closing })
+    /// Adds a listener of `topic`, which holds `place` as long as it listens.
+    pub fn subscribe(self: &Arc<Self>, topic: Topic, place: Place) -> Subscription {
+        self.add(topic, Some(place))
     }
 
     /// Adds a listener of `topic` to a stream that already has a place.
     pub fn follow(self: &Arc<Self>, topic: Topic) -> Subscription {
+        self.add(topic, None)
+    }
+
+    fn add(self: &Arc<Self>, topic: Topic, place: Option<Place>) -> Subscription {
         let mut open = self.open.lock();
         let entry = open.entry(topic).or_default();
-        entry.followers += 1;
+        entry.listeners += 1;
         let (news, closing) = (entry.news.subscribe(), self.closing.subscribe());
-        Subscription { hub: Arc::clone(self), topic, takes_place: false, news, closing }
+        Subscription { hub: Arc::clone(self), topic, _place: place, news, closing }
     }
 
     /// Ends all present and future listeners.
@@ -187,9 +140,8 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         let mut open = self.hub.open.lock();
         if let Some(entry) = open.get_mut(&self.topic) {
-            let count = if self.takes_place { &mut entry.listeners } else { &mut entry.followers };
-            *count -= 1;
-            if entry.listeners + entry.followers == 0 {
+            entry.listeners -= 1;
+            if entry.listeners == 0 {
                 open.remove(&self.topic);
             }
         }
@@ -199,64 +151,37 @@ impl Drop for Subscription {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Limits;
+    use crate::limits::budget::Budget;
+    use std::net::IpAddr;
     use uuid::Uuid;
 
     fn user(number: u128) -> Topic {
         Topic::User(UserId(Uuid::from_u128(number)))
     }
 
-    #[test]
-    fn a_slot_is_released_only_when_its_listener_disconnects() {
-        let hub = Arc::new(Hub::default());
-        let first = hub.subscribe(user(1), 2).unwrap();
-        let second = hub.subscribe(user(1), 2).unwrap();
-        let refusal = hub.subscribe(user(1), 2).unwrap_err();
-        assert_eq!(refusal.code, ErrorCode::RateLimitExceeded);
-        assert!(refusal.retry_after_s.is_some());
-        // Another user's places are counted separately.
-        let other = hub.subscribe(user(2), 2).unwrap();
-        drop(first);
-        let third = hub.subscribe(user(1), 2).unwrap();
-        assert_eq!(hub.listeners(), 3);
-        drop((second, third, other));
-        assert_eq!(hub.listeners(), 0);
-        assert!(hub.open.lock().is_empty());
-    }
-
     #[tokio::test]
-    async fn a_follower_is_woken_and_takes_no_place() {
-        let hub = Arc::new(Hub::default());
+    async fn a_place_is_freed_when_its_listener_disconnects() {
+        let (hub, limits) = (Arc::new(Hub::default()), Limits::memory());
         let id = MarketId(Uuid::from_u128(1));
-        let browser = Topic::Browser(IpAddr::from([127, 0, 0, 1]));
-        let place = hub.subscribe(browser, 1).unwrap();
-        let mut follower = hub.follow(Topic::Market(id));
-        assert_eq!(hub.listeners(), 1);
+        let ip = IpAddr::from([127, 0, 0, 1]);
+        let place = limits.budgets().enter(Budget::MarketStreams, ip).unwrap();
+        let mut listener = hub.subscribe(Topic::Market(id), place);
+        let follower = hub.follow(Topic::Market(id));
         assert!(hub.has_markets());
+        assert_eq!((hub.listeners(), limits.budgets().in_use(Budget::MarketStreams)), (2, 1));
         hub.tell_markets(Some(&[id]));
-        assert_eq!(follower.wait().await, WakeReason::News);
-        drop((place, follower));
+        assert_eq!(listener.wait().await, WakeReason::News);
+        drop((listener, follower));
+        assert_eq!((hub.listeners(), limits.budgets().in_use(Budget::MarketStreams)), (0, 0));
         assert!(hub.open.lock().is_empty());
-    }
-
-    #[test]
-    fn feed_and_market_listeners_of_a_process_are_bounded() {
-        let hub = Arc::new(Hub::default());
-        let places: Vec<_> = (0..MOST as u128).map(|n| hub.subscribe(user(n), 1).unwrap()).collect();
-        assert!(hub.subscribe(user(MOST as u128), 1).is_err());
-        let market = |n: u128| Topic::Market(MarketId(Uuid::from_u128(n)));
-        let strangers: Vec<_> = (0..MOST as u128).map(|n| hub.subscribe(market(n), 1).unwrap()).collect();
-        assert!(hub.subscribe(market(MOST as u128), 1).is_err());
-        drop(places);
-        assert!(hub.subscribe(user(1), 1).is_ok(), "strangers take no place from users");
-        drop(strangers);
-        assert!(hub.subscribe(user(1), 1).is_ok());
     }
 
     #[tokio::test]
     async fn news_wake_only_the_users_listeners_and_a_stop_wakes_all() {
         let hub = Arc::new(Hub::default());
-        let mut place = hub.subscribe(user(1), 5).unwrap();
-        let mut other = hub.subscribe(user(2), 5).unwrap();
+        let mut place = hub.follow(user(1));
+        let mut other = hub.follow(user(2));
         hub.notify_user(UserId(Uuid::from_u128(1)), 7);
         assert_eq!(place.wait().await, WakeReason::News);
         // The same number again is no news.
@@ -264,6 +189,6 @@ mod tests {
         assert!(!place.news.has_changed().unwrap() && !other.news.has_changed().unwrap());
         hub.close();
         assert_eq!((place.wait().await, other.wait().await), (WakeReason::Closing, WakeReason::Closing));
-        assert!(hub.subscribe(user(3), 5).unwrap().is_closing());
+        assert!(hub.follow(user(3)).is_closing());
     }
 }

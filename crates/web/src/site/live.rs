@@ -8,6 +8,8 @@ use std::convert::Infallible;
 
 use app::AppError;
 use app::feed::{Subscription, Topic, WakeReason};
+use app::limits::Place;
+use app::limits::budget::Budget;
 use app::sessions::Person;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -15,7 +17,6 @@ use axum::response::Response;
 use domain::Timestamp;
 use domain::ids::{MarketId, UserId};
 use domain::market::MarketStatus;
-use domain::rate::network_of;
 use futures::future::select_all;
 use http_kit::{
     ClientAddress, EventBytes, Parameters, Problem, Query, RawQuery, Shared, Visitor, heartbeats,
@@ -25,8 +26,6 @@ use serde::Serialize;
 use store::StoreError;
 use tokio::time::Interval;
 
-/// Maximum number of browsers at one address.
-const MOST_BROWSERS: usize = 100;
 /// Maximum number of markets of one stream.
 const MOST_TOPICS: usize = 100;
 
@@ -97,7 +96,7 @@ struct Followed {
 struct LiveStream {
     app: Shared,
     /// The browser's place.
-    _place: Subscription,
+    _place: Place,
     markets: Vec<Followed>,
     person: Option<PersonNews>,
     heartbeats: Interval,
@@ -149,8 +148,7 @@ pub async fn stream(
     ClientAddress(ip): ClientAddress,
 ) -> Result<Response, Problem> {
     let hub = &app.ctx.process.feed;
-    let place =
-        hub.subscribe_within(Topic::Browser(network_of(ip)), MOST_BROWSERS, app.ctx.config.max_streams)?;
+    let place = app.ctx.budgets().enter(Budget::Streams, ip).map_err(AppError::from)?;
     let follow = |id| Followed { id, news: hub.follow(Topic::Market(id)), sent: None };
     let of_market = |topic: &LiveTopic| match topic {
         LiveTopic::Market(id) => Some(*id),

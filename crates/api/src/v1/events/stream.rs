@@ -10,6 +10,7 @@ use app::AppError;
 use app::caller::Caller;
 use app::feed::{self, FeedStart, Subscription, Topic, WakeReason};
 use app::keys;
+use app::limits::budget::Budget;
 use axum::body::Bytes;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -25,8 +26,6 @@ use crate::v1::router::routes;
 
 /// Number of events that are read at once.
 const PAGE: u32 = 100;
-/// Maximum number of open streams of one user in this process.
-const MOST_STREAMS: usize = 5;
 
 /// Reports that everything up to this number was sent.
 #[derive(Serialize)]
@@ -81,7 +80,9 @@ pub async fn open(
         }
     };
     // Subscribe before the first read, so that no event is missed in between.
-    let subscription = app.ctx.process.feed.subscribe(Topic::User(caller.user_id()), MOST_STREAMS)?;
+    let client = (ip, caller.user_id());
+    let listening = app.ctx.budgets().enter(Budget::Feed, client).map_err(AppError::from)?;
+    let subscription = app.ctx.process.feed.subscribe(Topic::User(caller.user_id()), listening);
     // Read one event first: an unreadable position must fail with a status, not with an event.
     let first = feed::read(&app.ctx, caller.user_id(), place, &query.kinds, 1).await?;
     let place = if place == FeedStart::Latest { FeedStart::Behind(first.position) } else { place };

@@ -189,8 +189,9 @@ fn extensions() -> Map<String, Value> {
             "limiter",
             words(
                 "The limiter that rejected the request. streams: too many open streams. lockout: too many failed \
-                 authentications from this address.",
-                &["read", "write", "redelivery", "address", "streams", "lockout"],
+                 authentications from this address. network: too many requests of users of the tier free from this \
+                 network. bodies: too many requests whose bodies are being received.",
+                &["read", "write", "redelivery", "address", "streams", "lockout", "network", "bodies"],
             ),
         ),
         (
