@@ -10,7 +10,7 @@ use serde_json::json;
 use store::audit_log::{Act, note};
 use store::owner_acts::OwnerAct;
 
-use super::limits::{ActOrigin, check_balance, check_count};
+use super::limits::{ActOrigin, check_count, check_sponsored};
 use super::request::{CallBuilder, OwnerActRequest};
 use super::{calls_to_json, expired};
 use crate::accounts::{self, Owners, first_owner_of};
@@ -50,7 +50,7 @@ pub async fn prepare(
         return Err(expired(deadline_s));
     }
     let owners = accounts::owners(ctx, user_id).await?;
-    check_balance(ctx, origin, owners.account.address).await?;
+    check_sponsored(ctx, origin, &owners.account).await?;
     let builder = CallBuilder { ctx, user_id, owners: &owners, deadline_s };
     let mut calls = builder.calls_of(request).await?;
     calls.extend(add_second_owner(ctx, &owners, request).await?);
