@@ -43,4 +43,5 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0220_gas_topups", include_str!("0220_gas_topups.sql")),
     ("0240_sink_positions", include_str!("0240_sink_positions.sql")),
     ("0260_queue_indexes", include_str!("0260_queue_indexes.sql")),
+    ("0285_user_log", include_str!("0285_user_log.sql")),
 ];
