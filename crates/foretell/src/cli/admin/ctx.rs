@@ -132,7 +132,9 @@ impl AdminCtx {
         {
             return self.beside(url, contracts, chain_id).await;
         }
-        let nodes = Nodes::new(&rpc_urls, 1, &contracts)?;
+        // The service's own file does not have the number of nodes that must agree.
+        let agreement = if self.config.rpc_urls.is_empty() { 1 } else { self.config.node_agreement };
+        let nodes = Nodes::new(&rpc_urls, agreement, &contracts)?;
         let of_service = chain_id.map(|chain_id| ChainIdentity { chain_id, genesis_hash: None });
         // Another program may have taken the address meanwhile and serve another chain there.
         if let Some(identity) = app::nodes::find_identity(&self.store).await?.or(of_service) {
@@ -165,6 +167,13 @@ impl AdminCtx {
             app::Config::new(self.config.environment.into(), secrets.key_pepper()?, secrets.sealing_keys()?);
         settings.webhooks.targets = self.config.targets().into();
         settings.executors = crate::lanes::addresses(&self.config, &secrets)?;
+        // What a command settles must be as final as what the service settles. Without nodes in the
+        // settings, only a running service knows its rule, and it settles everything itself.
+        if !self.config.rpc_urls.is_empty() {
+            settings.confirmations = self.config.confirmations;
+            settings.finality = self.config.finality.into();
+            settings.redemptions = self.config.redemptions.into();
+        }
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         Ok(Ctx::new(self.store.clone(), chain, clock, Arc::new(SystemEntropy::default()), settings))
     }
