@@ -12,5 +12,5 @@ mod revert;
 pub use block::Block;
 pub use client::*;
 pub use error::ChainError;
-pub use nodes::{ChainIdentity, DeploymentVerifier, NodeReport, NodeStatus, Nodes, RpcObserver};
+pub use nodes::{ChainIdentity, DeploymentVerifier, NodeReport, NodeStatus, Nodes, RPC_METHODS, RpcObserver};
 pub use revert::{ParseRevertError, Revert};

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use app::metrics::Metrics;
 use axum::Router;
 use axum::extract::ConnectInfo;
 use axum::http::HeaderValue;
@@ -77,6 +78,8 @@ pub struct Server {
     /// Cancelled when clients must move to another process: from then on each response closes its
     /// connection.
     pub draining: CancellationToken,
+    /// Counts the open connections, if given.
+    pub metrics: Option<Arc<Metrics>>,
 }
 
 /// The state that all connections of a server share.
@@ -86,6 +89,7 @@ struct Shared {
     refuse: Refuse,
     limits: ServeLimits,
     draining: CancellationToken,
+    metrics: Option<Arc<Metrics>>,
     /// Cancelled when the shutdown begins.
     stopping: CancellationToken,
     /// Cancelled when the drain period ends.
@@ -96,10 +100,13 @@ impl Server {
     /// Serves until `shutdown` completes. Returns once all connections are closed or the drain
     /// period is over.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let Self { listener, router, refuse, limits, trusted_proxies, draining } = self;
+        let Self { listener, router, refuse, limits, trusted_proxies, draining, metrics } = self;
+        if let Some(metrics) = &metrics {
+            metrics.allow_connections(limits.connections);
+        }
         let connections = Connections::new(limits.connections_per_address, trusted_proxies);
         let (stopping, cut) = (CancellationToken::new(), CancellationToken::new());
-        let shared = Shared { router, refuse, limits, draining, stopping, cut };
+        let shared = Shared { router, refuse, limits, draining, metrics, stopping, cut };
         let graceful = GracefulShutdown::new();
         tokio::select! {
             () = accept_all(&listener, &connections, &shared, &graceful) => {}
@@ -128,14 +135,15 @@ async fn accept_all(
         let Some((stream, peer)) = accept(listener).await else { continue };
         let Some(place) = connections.admit(peer.ip()) else { continue };
         let (shared, watcher) = (shared.clone(), graceful.watcher());
+        let counted = shared.metrics.as_ref().map(|metrics| metrics.open_connection());
         tokio::spawn(async move {
             let cut = shared.cut.clone();
             tokio::select! {
                 () = shared.serve(stream, peer, watcher) => {}
                 () = cut.cancelled() => {}
             }
-            // The permit and the place are held until the connection has ended.
-            drop((permit, place));
+            // The permit, the place and the count are held until the connection has ended.
+            drop((permit, place, counted));
         });
     }
 }
@@ -220,6 +228,7 @@ mod tests {
             limits,
             trusted_proxies: TrustedProxies::default(),
             draining: CancellationToken::new(),
+            metrics: None,
         };
         (address, stop, tokio::spawn(server.run(shutdown)))
     }
@@ -253,6 +262,7 @@ mod tests {
             limits: ServeLimits::default(),
             trusted_proxies: TrustedProxies::default(),
             draining: draining.clone(),
+            metrics: None,
         };
         tokio::spawn(server.run(std::future::pending()));
         let mut open = TcpStream::connect(address).await.unwrap();
@@ -387,6 +397,7 @@ mod tests {
             limits,
             trusted_proxies: TrustedProxies::default(),
             draining: CancellationToken::new(),
+            metrics: None,
         };
         tokio::spawn(server.run(std::future::pending()));
         let mut client = TcpStream::connect(address).await.unwrap();

@@ -762,8 +762,8 @@ class ReadinessDegradation(TypedDict):
     """The description of the problem, for operators."""
     reason: str
     """`sync_behind`, `sync_stopped`, `lane_without_gas`, `lane_low_on_gas`, `worker_panicked`, `worker_failing`,
-    `market_quarantined`, `trade_stuck`, `drift`, `recovering`, `fees_above_ceiling`, `hourly_volume_used` or
-    `part_without_process`. More may be added.
+    `market_quarantined`, `trade_stuck`, `drift`, `recovering`, `fees_above_ceiling`, `hourly_volume_used`,
+    `part_without_process` or `clock_wrong`. More may be added.
     """
     stopsTrading: bool
     """True if the problem stops all trades from completing. Only then is `status` `unavailable`."""

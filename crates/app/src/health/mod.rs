@@ -1,5 +1,8 @@
 //! Readiness: whether the service's dependencies respond, and which problems are known.
 
+mod checks;
+pub mod clock;
+pub mod gas;
 mod monitor;
 mod pools;
 mod unled;
@@ -12,6 +15,8 @@ use store::{StoreError, Tx};
 
 pub use crate::process::degradations::{Degradation, Reason};
 pub use crate::process::serving::ServingFault;
+pub use checks::CheckWatcher;
+pub use clock::ClockWatcher;
 pub use monitor::HealthMonitor;
 pub use pools::PoolWatcher;
 
@@ -62,11 +67,17 @@ pub async fn readiness(ctx: &Ctx) -> Readiness {
         check(ctx, async { ctx.process.limits.ping().await.is_ok() }),
         webhooks(ctx),
     );
-    let mut degraded = ctx.process.degradations.list();
-    degraded.extend(workers::degradations(&ctx.process.workers, ctx.now()));
+    let degraded = known_problems(ctx);
     let mut readiness = Readiness { database, chain, rate_limiter, webhooks, degraded };
     readiness.chain.ok &= !readiness.degraded.iter().any(|degradation| degradation.stops_trading);
     readiness
+}
+
+/// Returns the problems that this process knows of. Asks nobody.
+pub fn known_problems(ctx: &Ctx) -> Vec<Degradation> {
+    let mut problems = ctx.process.degradations.list();
+    problems.extend(workers::degradations(&ctx.process.workers, ctx.now()));
+    problems
 }
 
 async fn check(ctx: &Ctx, answers: impl Future<Output = bool>) -> Check {

@@ -30,9 +30,28 @@ pub enum Reason {
     HourlyVolumeUsed,
     /// No process runs a lane or the upkeep.
     PartWithoutProcess,
+    /// This machine's clock differs from the database's or the chain's.
+    ClockWrong,
 }
 
 impl Reason {
+    pub const ALL: &[Self] = &[
+        Self::SyncBehind,
+        Self::SyncStopped,
+        Self::LaneWithoutGas,
+        Self::LaneLowOnGas,
+        Self::WorkerPanicked,
+        Self::WorkerFailing,
+        Self::MarketQuarantined,
+        Self::TradeStuck,
+        Self::Drift,
+        Self::Recovering,
+        Self::FeesAboveCeiling,
+        Self::HourlyVolumeUsed,
+        Self::PartWithoutProcess,
+        Self::ClockWrong,
+    ];
+
     /// The identifier in responses.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -49,6 +68,7 @@ impl Reason {
             Self::FeesAboveCeiling => "fees_above_ceiling",
             Self::HourlyVolumeUsed => "hourly_volume_used",
             Self::PartWithoutProcess => "part_without_process",
+            Self::ClockWrong => "clock_wrong",
         }
     }
 }
@@ -99,5 +119,19 @@ impl Degradations {
 
     pub fn list(&self) -> Vec<Degradation> {
         self.0.lock().values().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_listed() {
+        // Each reason has one arm in `as_str`, which the compiler checks.
+        let arms = include_str!("degradations.rs")
+            .lines()
+            .filter(|line| line.trim_start().starts_with("Self::") && line.contains(" => \""));
+        assert_eq!(arms.count(), Reason::ALL.len(), "ALL lacks a reason");
     }
 }

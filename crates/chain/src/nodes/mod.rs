@@ -31,7 +31,7 @@ use parking_lot::Mutex;
 pub use self::endpoint::NodeEndpoint;
 pub use self::identity::ChainIdentity;
 pub use self::node::{NodeReport, NodeStatus};
-pub use self::observer::RpcObserver;
+pub use self::observer::{RPC_METHODS, RpcObserver};
 
 use self::identity::Expected;
 use self::node::{Field, Node};

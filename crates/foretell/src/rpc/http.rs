@@ -44,6 +44,7 @@ pub async fn serve(listener: TcpListener, executor: Arc<RequestExecutor>, stop: 
         limits: LIMITS,
         trusted_proxies: TrustedProxies::default(),
         draining: CancellationToken::new(),
+        metrics: None,
     };
     server.run(stop.cancelled_owned()).await;
 }
