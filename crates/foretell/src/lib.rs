@@ -23,6 +23,7 @@ pub mod rpc;
 pub mod run;
 pub mod secrets;
 pub mod service_file;
+mod start_checks;
 pub mod start_error;
 pub mod traces;
 mod workers;

@@ -42,6 +42,7 @@ mod sandbox;
 mod service;
 mod slow;
 mod slow_node;
+mod start_checks;
 mod stop;
 mod storm;
 mod traces;
