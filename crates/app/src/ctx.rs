@@ -58,6 +58,7 @@ impl Ctx {
         });
         store.observe(Arc::<Observers>::clone(&observers));
         if let Some(nodes) = chain.nodes() {
+            process.metrics.rpc_methods(chain::RPC_METHODS);
             nodes.observe(observers);
         }
         Self {

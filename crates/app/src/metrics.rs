@@ -2,8 +2,13 @@
 //! its labels and its buckets here; the rest of the code only calls the recording methods.
 //!
 //! Labels have few values, which the code knows. They never contain users, keys or markets.
+//!
+//! `rate()` can't see the step from "no series" to 1. So every series whose labels we can list exists
+//! from the first scrape, at 0: see [`labels::Closed`].
 
 mod labels;
+mod process_figures;
+mod registering;
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
@@ -20,16 +25,18 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Metric, Registry};
+use prometheus_client::registry::Registry;
 use store::{PoolStatus, RetryReason, StoreObserver, TradeMove};
 
-pub use labels::RouteLabel;
+pub use labels::{AttemptOutcome, CheckName, ClockSource, RouteLabel, SinkOutcome, SpanOutcome};
 use labels::{
-    Build, Code, Event, Lane, Method, Name, Outcome, Pool, Quantile, RequestLabels, Route, Stage, TraceId,
+    Attempts, Build, Check, Clocks, Degraded, Event, Lane, Method, Name, NodeLabels, Pool, PoolName,
+    Quantile, RejectedKey, RequestLabels, Route, SinkEvents, Spans, Stage, StageName, TraceId, TradeFailure,
     Unit, Why,
 };
+use process_figures::ProcessFigures;
+use registering::Registering;
 
-const PREFIX: &str = "foretell";
 /// Latencies: a bucket for each power of two from 1 ms to 64 s.
 const LATENCIES: (i32, i32) = (-10, 6);
 /// The limit of the time in which a trade must be accepted, which is no power of two.
@@ -49,6 +56,18 @@ type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 type TracedHistogram = HistogramWithExemplars<TraceId>;
 type TracedHistograms<L> = Family<L, TracedHistogram, fn() -> TracedHistogram>;
 
+/// The state of a node at a scrape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeFigures {
+    /// The node's host, which must differ from those of the other nodes.
+    pub node: String,
+    pub is_up: bool,
+    pub head: u64,
+    /// The time since the newest block that the node has shown was made. It grows while the node is
+    /// dead. `None` if it has shown none.
+    pub block_age_s: Option<u64>,
+}
+
 /// The metrics and their registry.
 #[derive(Debug)]
 pub struct Metrics {
@@ -57,7 +76,10 @@ pub struct Metrics {
     http_requests: Family<RequestLabels, Counter>,
     http_request_seconds: TracedHistograms<Route>,
     http_in_flight: Gauge,
+    http_connections: Gauge,
+    http_connections_max: Gauge,
     trades: Family<Event, Counter>,
+    trade_failures: Family<TradeFailure, Counter>,
     trade_seconds: TracedHistograms<Stage>,
     desk_group_size: Histogram,
     trade_oldest_open_seconds: Family<Lane, FloatGauge>,
@@ -71,42 +93,37 @@ pub struct Metrics {
     chain_head_block: Gauge,
     chain_synced_block: Gauge,
     chain_lag_seconds: Gauge,
+    node_up: Gauges<NodeLabels>,
+    node_head_block: Gauges<NodeLabels>,
+    node_block_age_seconds: Gauges<NodeLabels>,
     reorgs: Counter,
     rpc_seconds: Histograms<Method>,
     rpc_errors: Counter,
     store_seconds: Histograms<Unit>,
     store_retries: Family<Why, Counter>,
     store_pool: Gauges<Pool>,
+    store_pool_max: Gauges<PoolName>,
+    replica_lag_blocks: Gauge,
     webhook_head_age_seconds: Family<Quantile, FloatGauge>,
-    webhook_attempts: Family<Outcome, Counter>,
+    webhook_attempts: Family<Attempts, Counter>,
     webhook_breakers_open: Gauge,
-    sink_events: Family<Outcome, Counter>,
+    sink_events: Family<SinkEvents, Counter>,
     sink_failures: Counter,
     sink_lag_seconds: FloatGauge,
     feed_streams: Gauge,
     limiter_refusals: Counter,
-    auth_failures: Family<Code, Counter>,
+    auth_failures: Family<RejectedKey, Counter>,
     switch_off: Gauges<Name>,
     aggregates_drift: Gauge,
-    trace_spans: Family<Outcome, Counter>,
+    markets_quarantined: Gauge,
+    degraded: Gauges<Degraded>,
+    check_up: Gauges<Check>,
+    clock_offset_seconds: Family<Clocks, FloatGauge>,
+    backup_timestamp_seconds: FloatGauge,
+    trace_spans: Family<Spans, Counter>,
+    process: ProcessFigures,
     /// Chooses the traces that become exemplars. All do if this is not set.
     has_exemplar: OnceLock<fn(CorrelationId) -> bool>,
-}
-
-/// Registers metrics and remembers their names.
-struct Registering {
-    registry: Registry,
-    names: Vec<String>,
-}
-
-impl Registering {
-    /// Registers a metric. The encoder appends `_total` to the names of counters.
-    fn add<M: Metric + Clone>(&mut self, name: &'static str, help: &str, metric: M) -> M {
-        self.registry.register(name, help, metric.clone());
-        let ending = if metric.metric_type().as_str() == "counter" { "_total" } else { "" };
-        self.names.push(format!("{PREFIX}_{name}{ending}"));
-        metric
-    }
 }
 
 fn octaves((from, to): (i32, i32)) -> impl Iterator<Item = f64> {
@@ -129,11 +146,12 @@ fn trade_times() -> TracedHistogram {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let mut all = Registering { registry: Registry::with_prefix(PREFIX), names: Vec::new() };
+        let mut all = Registering::default();
         let build = Build { version: env!("CARGO_PKG_VERSION") };
-        all.registry.register("build", "The version of the program", Info::new(build));
+        all.registry.register("foretell_build", "The version of the program", Info::new(build));
         all.names.push("foretell_build_info".to_owned());
         Self {
+            process: ProcessFigures::register(&mut all),
             http_requests: all.add("http_requests", "Answered requests", Family::default()),
             http_request_seconds: all.add(
                 "http_request_seconds",
@@ -141,8 +159,23 @@ impl Default for Metrics {
                 Family::new_with_constructor(traced_latencies as fn() -> TracedHistogram),
             ),
             http_in_flight: all.add("http_in_flight", "Requests that are being answered", Gauge::default()),
-            trades: all.add("trades", "Changes of trades' states by this process", Family::default()),
-            trade_seconds: all.add(
+            http_connections: all.add(
+                "http_connections",
+                "Open connections of the public listener",
+                Gauge::default(),
+            ),
+            http_connections_max: all.add(
+                "http_connections_max",
+                "Maximum of open connections of the public listener",
+                Gauge::default(),
+            ),
+            trades: all.complete("trades", "Changes of trades' states by this process", Family::default()),
+            trade_failures: all.complete(
+                "trade_failures",
+                "Trades that failed or were rejected, by the code of the reason",
+                Family::default(),
+            ),
+            trade_seconds: all.complete(
                 "trade_seconds",
                 "Time of a trade: accept (request to answer), sign (creation to signed batch), final (creation to end)",
                 Family::new_with_constructor(trade_times as fn() -> TracedHistogram),
@@ -191,6 +224,13 @@ impl Default for Metrics {
                 "Time between the last block that was read and the newest one",
                 Gauge::default(),
             ),
+            node_up: all.add("node_up", "1 if the node responds and serves the right chain", Family::default()),
+            node_head_block: all.add("node_head_block", "The newest block of the node", Family::default()),
+            node_block_age_seconds: all.add(
+                "node_block_age_seconds",
+                "Time since the node's newest block was made",
+                Family::default(),
+            ),
             reorgs: all.add("reorgs", "Reorganizations that this process has followed", Counter::default()),
             rpc_seconds: all.add(
                 "rpc_seconds",
@@ -203,20 +243,30 @@ impl Default for Metrics {
                 "Time of a unit of work in the database, with its wait for a connection",
                 Family::new_with_constructor(latencies as fn() -> Histogram),
             ),
-            store_retries: all.add("store_retries", "Units of work that were run again", Family::default()),
+            store_retries: all.complete("store_retries", "Units of work that were run again", Family::default()),
             store_pool: all.add("store_pool", "Connections to the database by pool and state", Family::default()),
+            store_pool_max: all.add(
+                "store_pool_max",
+                "Maximum of connections to the database by pool",
+                Family::default(),
+            ),
+            replica_lag_blocks: all.add(
+                "replica_lag_blocks",
+                "Blocks that the database has and its replica lacks",
+                Gauge::default(),
+            ),
             webhook_head_age_seconds: all.add(
                 "webhook_head_age_seconds",
                 "How long due webhook queues have waited: 0.5, 0.95, 0.99 and the maximum (1)",
                 Family::default(),
             ),
-            webhook_attempts: all.add("webhook_attempts", "Webhook attempts by outcome", Family::default()),
+            webhook_attempts: all.complete("webhook_attempts", "Webhook attempts by outcome", Family::default()),
             webhook_breakers_open: all.add(
                 "webhook_breakers_open",
                 "Webhook receivers that get no attempts for now",
                 Gauge::default(),
             ),
-            sink_events: all.add("sink_events", "Events for NATS by outcome", Family::default()),
+            sink_events: all.complete("sink_events", "Events for NATS by outcome", Family::default()),
             sink_failures: all.add(
                 "sink_failures",
                 "Steps in which NATS did not acknowledge an event",
@@ -233,14 +283,31 @@ impl Default for Metrics {
                 "Requests rejected by a rate limit",
                 Counter::default(),
             ),
-            auth_failures: all.add("auth_failures", "Requests with a rejected API key", Family::default()),
+            auth_failures: all.complete("auth_failures", "Requests with a rejected API key", Family::default()),
             switch_off: all.add("switch_off", "1 if the kill switch is off", Family::default()),
             aggregates_drift: all.add(
                 "aggregates_drift",
                 "Markets found to differ from the chain so far",
                 Gauge::default(),
             ),
-            trace_spans: all.add("trace_spans", "Retained spans of traces by outcome", Family::default()),
+            markets_quarantined: all.add("markets_quarantined", "Markets in quarantine", Gauge::default()),
+            degraded: all.add(
+                "degraded",
+                "1 if the process reports this problem of the service",
+                Family::default(),
+            ),
+            check_up: all.add("check_up", "1 if the check of readiness passed the last time", Family::default()),
+            clock_offset_seconds: all.add(
+                "clock_offset_seconds",
+                "How far this machine's clock is ahead of the other one",
+                Family::default(),
+            ),
+            backup_timestamp_seconds: all.add(
+                "backup_timestamp_seconds",
+                "Time of the last `foretell admin backup`, 0 if there was none",
+                FloatGauge::default(),
+            ),
+            trace_spans: all.complete("trace_spans", "Retained spans of traces by outcome", Family::default()),
             has_exemplar: OnceLock::new(),
             registry: all.registry,
             names: all.names,
@@ -259,9 +326,17 @@ pub struct AnsweredRequest<'a> {
     pub trace_id: Option<CorrelationId>,
 }
 
-/// Counts a request as running until it is dropped, also if its client hangs up.
+/// Counts a request as running, or a connection as open, until it is dropped, also if the client
+/// hangs up.
 #[derive(Debug)]
 pub struct InFlight(Gauge);
+
+impl InFlight {
+    fn begin(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
 
 impl Drop for InFlight {
     fn drop(&mut self) {
@@ -292,6 +367,13 @@ impl Metrics {
         }
     }
 
+    /// Records how many connections each pool may have.
+    pub fn pool_limits(&self, limits: &[(&'static str, usize)]) {
+        for (pool, connections) in limits {
+            self.store_pool_max.get_or_create(&PoolName { pool }).set(whole(*connections));
+        }
+    }
+
     pub fn streams(&self, open: usize) {
         self.feed_streams.set(whole(open));
     }
@@ -305,8 +387,56 @@ impl Metrics {
     }
 
     pub fn begin_request(&self) -> InFlight {
-        self.http_in_flight.inc();
-        InFlight(self.http_in_flight.clone())
+        InFlight::begin(&self.http_in_flight)
+    }
+
+    /// Sets how many connections the public listener may have.
+    pub fn allow_connections(&self, connections: usize) {
+        self.http_connections_max.set(whole(connections));
+    }
+
+    pub fn open_connection(&self) -> InFlight {
+        InFlight::begin(&self.http_connections)
+    }
+
+    /// Creates the series of the routes that this process serves: their latencies, and their server
+    /// errors. The other statuses of a route appear with its first response, because nothing lists
+    /// them.
+    pub fn routes(&self, routes: impl IntoIterator<Item = (RouteLabel, &'static str)>) {
+        let server_errors = || ErrorCode::ALL.iter().copied().filter(|code| code.status() >= 500);
+        for (route, method) in routes {
+            drop(self.http_request_seconds.get_or_create(&Route { route }));
+            for code in server_errors() {
+                let labels = RequestLabels::new(route, method, code.status(), Some(code));
+                drop(self.http_requests.get_or_create(&labels));
+            }
+        }
+    }
+
+    /// Creates the series of the requests to nodes.
+    pub fn rpc_methods(&self, methods: impl IntoIterator<Item = &'static str>) {
+        for method in methods {
+            drop(self.rpc_seconds.get_or_create(&Method { method }));
+        }
+    }
+
+    /// Creates the counters of a lane.
+    pub fn lane(&self, lane: u16) {
+        drop(self.signer_failures.get_or_create(&Lane { lane }));
+    }
+
+    /// Deletes the series of a lane that was removed. A lane without a process would otherwise seem to
+    /// lack one forever.
+    pub fn forget_lane(&self, lane: u16) {
+        let lane = Lane { lane };
+        self.signer_failures.remove(&lane);
+        self.lane_leader.remove(&lane);
+        self.executor_pending_nonces.remove(&lane);
+        for gauges in
+            [&self.trade_oldest_open_seconds, &self.executor_balance_wei, &self.executor_batches_left]
+        {
+            gauges.remove(&lane);
+        }
     }
 
     pub fn request(&self, answered: &AnsweredRequest<'_>) {
@@ -323,7 +453,7 @@ impl Metrics {
                 self.limiter_refusals.inc();
             }
             Some(code) if status == 401 => {
-                self.auth_failures.get_or_create(&Code { code: code.as_str() }).inc();
+                self.auth_failures.get_or_create(&RejectedKey::of(code)).inc();
             }
             _ => {}
         }
@@ -331,11 +461,11 @@ impl Metrics {
 
     /// Records a request that has created a trade.
     pub fn trade_accepted(&self, took: Duration, trace_id: CorrelationId) {
-        self.trade_took("accept", took.as_secs_f64(), trace_id);
+        self.trade_took(StageName::Accept, took.as_secs_f64(), trace_id);
     }
 
-    fn trade_took(&self, stage: &'static str, seconds: f64, trace_id: CorrelationId) {
-        let times = self.trade_seconds.get_or_create(&Stage { stage });
+    fn trade_took(&self, stage: StageName, seconds: f64, trace_id: CorrelationId) {
+        let times = self.trade_seconds.get_or_create(&Stage::of(stage));
         times.observe(seconds, self.exemplar(trace_id), None);
     }
 
@@ -350,9 +480,8 @@ impl Metrics {
         self.has_exemplar.get().is_none_or(|choose| choose(trace_id)).then_some(TraceId(trace_id))
     }
 
-    /// Counts spans by their outcome: `sent`, `failed` or `queue_full`.
-    pub fn trace_spans(&self, outcome: &'static str, count: u64) {
-        self.trace_spans.get_or_create(&Outcome { outcome }).inc_by(count);
+    pub fn trace_spans(&self, outcome: SpanOutcome, count: u64) {
+        self.trace_spans.get_or_create(&Spans::of(outcome)).inc_by(count);
     }
 
     /// Records a group of requests that the desk serves together.
@@ -396,6 +525,26 @@ impl Metrics {
         self.chain_lag_seconds.set(whole(lag_s));
     }
 
+    /// Records that no node answers, and the age of the last block that was read.
+    pub fn chain_silent(&self, lag_s: u64) {
+        self.chain_lag_seconds.set(whole(lag_s));
+    }
+
+    /// Records the nodes as they are now. Nodes that are not in the list leave it.
+    pub fn nodes(&self, nodes: &[NodeFigures]) {
+        for gauges in [&self.node_up, &self.node_head_block, &self.node_block_age_seconds] {
+            gauges.clear();
+        }
+        for NodeFigures { node, is_up, head, block_age_s } in nodes {
+            let labels = NodeLabels { node: node.clone() };
+            self.node_up.get_or_create(&labels).set(i64::from(*is_up));
+            self.node_head_block.get_or_create(&labels).set(whole(*head));
+            if let Some(age_s) = block_age_s {
+                self.node_block_age_seconds.get_or_create(&labels).set(whole(*age_s));
+            }
+        }
+    }
+
     pub fn reorganized(&self) {
         self.reorgs.inc();
     }
@@ -407,14 +556,13 @@ impl Metrics {
         }
     }
 
-    pub fn webhook_attempt(&self, outcome: &'static str) {
-        self.webhook_attempts.get_or_create(&Outcome { outcome }).inc();
+    pub fn webhook_attempt(&self, outcome: AttemptOutcome) {
+        self.webhook_attempts.get_or_create(&Attempts::of(outcome)).inc();
     }
 
-    /// Counts events for NATS by their outcome: `published`, `duplicate` (the stream had it) or `lost`
-    /// (it was deleted before).
-    pub fn sink_events(&self, outcome: &'static str, count: u64) {
-        self.sink_events.get_or_create(&Outcome { outcome }).inc_by(count);
+    /// Counts events for NATS.
+    pub fn sink_events(&self, outcome: SinkOutcome, count: u64) {
+        self.sink_events.get_or_create(&SinkEvents::of(outcome)).inc_by(count);
     }
 
     pub fn sink_failed(&self) {
@@ -432,12 +580,52 @@ impl Metrics {
     pub fn drifted_markets(&self, count: u64) {
         self.aggregates_drift.set(whole(count));
     }
+
+    pub fn quarantined_markets(&self, count: u64) {
+        self.markets_quarantined.set(whole(count));
+    }
+
+    /// Records for each possible problem whether it exists now.
+    pub fn degraded(&self, reasons: impl IntoIterator<Item = (&'static str, bool)>) {
+        for (reason, exists) in reasons {
+            self.degraded.get_or_create(&Degraded { reason }).set(i64::from(exists));
+        }
+    }
+
+    /// Records the result of a check.
+    pub fn check(&self, check: CheckName, passed: bool) {
+        self.check_up.get_or_create(&Check::of(check)).set(i64::from(passed));
+    }
+
+    /// Records how many blocks the replica lacks.
+    pub fn replica_lag(&self, blocks: u64) {
+        self.replica_lag_blocks.set(whole(blocks));
+    }
+
+    /// Records how far this machine's clock is ahead of another one.
+    pub fn clock_offset(&self, source: ClockSource, ahead_ms: i64) {
+        self.clock_offset_seconds.get_or_create(&Clocks::of(source)).set(signed_seconds(ahead_ms));
+    }
+
+    /// Records the time of the last backup.
+    pub fn backed_up(&self, at_ms: i64) {
+        self.backup_timestamp_seconds.set(seconds(at_ms));
+    }
+
+    /// Reads what the operating system knows about this process.
+    pub fn read_process(&self) {
+        self.process.read();
+    }
 }
 
-/// Converts milliseconds to seconds.
-#[expect(clippy::float_arithmetic, reason = "metrics are floats, and no amounts")]
+/// Converts milliseconds to seconds. Negative ones become 0.
 fn seconds(ms: i64) -> f64 {
-    ms.max(0) as f64 / 1_000.0
+    signed_seconds(ms.max(0))
+}
+
+#[expect(clippy::float_arithmetic, reason = "metrics are floats, and no amounts")]
+fn signed_seconds(ms: i64) -> f64 {
+    ms as f64 / 1_000.0
 }
 
 fn float(count: u64) -> f64 {
@@ -454,15 +642,20 @@ impl StoreObserver for Metrics {
     }
 
     fn retried(&self, why: RetryReason) {
-        self.store_retries.get_or_create(&Why { why: why.as_str() }).inc();
+        self.store_retries.get_or_create(&Why::of(why)).inc();
     }
 
     fn trade(&self, moved: &TradeMove) {
-        self.trades.get_or_create(&Event { event: moved.to.as_str() }).inc();
+        self.trades.get_or_create(&Event::of(moved.to)).inc();
+        if let Some(code) = moved.error {
+            self.trade_failures.get_or_create(&TradeFailure { code }).inc();
+        }
         let age = seconds(moved.at.since_ms(moved.created_at));
         match moved.to {
-            Status::Executing => self.trade_took("sign", age, moved.correlation_id),
-            Status::Completed | Status::Failed => self.trade_took("final", age, moved.correlation_id),
+            Status::Executing => self.trade_took(StageName::Sign, age, moved.correlation_id),
+            Status::Completed | Status::Failed => {
+                self.trade_took(StageName::Final, age, moved.correlation_id)
+            }
             _ => {}
         }
     }
@@ -482,6 +675,7 @@ mod tests {
     use super::*;
     use domain::Timestamp;
     use domain::ids::TradeId;
+    use domain::risk::RiskRefusal;
     use std::collections::BTreeSet;
     use std::fs;
     use std::path::{Path, PathBuf};
@@ -552,10 +746,8 @@ mod tests {
         assert!(text_of(&metrics).contains("foretell_http_in_flight 0"));
     }
 
-    #[test]
-    fn a_trade_is_timed_when_it_is_signed_and_when_it_ends() {
-        let metrics = Metrics::default();
-        let moved = |to, ms| TradeMove {
+    fn moved(to: Status, ms: i64) -> TradeMove {
+        TradeMove {
             trade_id: TradeId(uuid::Uuid::from_u128(0xcd)),
             to,
             created_at: NOW,
@@ -565,7 +757,12 @@ mod tests {
             error: None,
             batch_id: None,
             was_held: false,
-        };
+        }
+    }
+
+    #[test]
+    fn a_trade_is_timed_when_it_is_signed_and_when_it_ends() {
+        let metrics = Metrics::default();
         metrics.trade(&moved(Status::Pending, 0));
         metrics.trade(&moved(Status::Executing, 500));
         metrics.trade(&moved(Status::Completed, 2_000));
@@ -581,10 +778,113 @@ mod tests {
         }
     }
 
+    /// Returns the series of a scrape, without their values. A histogram has many: its count is enough.
+    fn series_of(text: &str) -> BTreeSet<String> {
+        let lines = text.lines().filter(|line| !line.starts_with('#') && !line.contains("_bucket{"));
+        lines.map(|line| line.rsplit_once("} ").unwrap_or((line, "")).0.to_owned()).collect()
+    }
+
+    /// Families whose labels nothing lists before the first event. The service creates those of its
+    /// routes, lanes and nodes when it knows them. Units of work are named by the compiler.
+    const OPEN: [&str; 5] = [
+        "foretell_http_requests_total",
+        "foretell_http_request_seconds",
+        "foretell_signer_failures_total",
+        "foretell_rpc_seconds",
+        "foretell_store_seconds",
+    ];
+
+    #[test]
+    fn every_counter_and_histogram_begins_at_zero_in_the_first_scrape() {
+        let metrics = Metrics::default();
+        let text = text_of(&metrics);
+        let of_kind = |kind: &str| {
+            let family = |line: &str| line.strip_prefix("# TYPE ")?.strip_suffix(kind).map(str::to_owned);
+            text.lines().filter_map(family).collect::<Vec<_>>()
+        };
+        let counters = of_kind(" counter").into_iter().map(|name| (format!("{name}_total"), String::new()));
+        let histograms = of_kind(" histogram").into_iter().map(|name| (name, "_count".to_owned()));
+        for (name, ending) in counters.chain(histograms) {
+            let samples: Vec<&str> = text
+                .lines()
+                .filter(|line| {
+                    line.strip_prefix(&format!("{name}{ending}"))
+                        .is_some_and(|rest| rest.starts_with([' ', '{']))
+                })
+                .collect();
+            assert_eq!(samples.is_empty(), OPEN.contains(&name.as_str()), "{name}: {samples:?}");
+            assert!(samples.iter().all(|line| line.ends_with(" 0") || line.ends_with(" 0.0")), "{samples:?}");
+        }
+    }
+
+    #[test]
+    fn no_event_adds_a_series_to_a_family_with_known_labels() {
+        let metrics = Metrics::default();
+        let before = series_of(&text_of(&metrics));
+        AttemptOutcome::ALL.iter().for_each(|outcome| metrics.webhook_attempt(*outcome));
+        SinkOutcome::ALL.iter().for_each(|outcome| metrics.sink_events(*outcome, 1));
+        SpanOutcome::ALL.iter().for_each(|outcome| metrics.trace_spans(*outcome, 1));
+        RetryReason::ALL.iter().for_each(|why| metrics.retried(*why));
+        metrics.trade_accepted(Duration::from_millis(1), CorrelationId(1));
+        let codes = || ErrorCode::ALL.iter().map(|code| code.as_str());
+        for code in codes().chain(RiskRefusal::ALL.iter().map(|refusal| refusal.as_str())) {
+            metrics.trade(&TradeMove { error: Some(code), ..moved(Status::Failed, 1) });
+        }
+        Status::ALL.iter().for_each(|status| metrics.trade(&moved(*status, 1)));
+        let text = text_of(&metrics);
+        let after = series_of(&text);
+        let added: Vec<_> = after.difference(&before).collect();
+        assert!(added.is_empty(), "{added:?}");
+        let zero =
+            text.lines().filter(|line| line.starts_with("foretell_trades_total{") && line.ends_with(" 0"));
+        assert_eq!(zero.count(), 0, "each status was recorded");
+    }
+
+    #[test]
+    fn the_series_of_routes_nodes_and_lanes_exist_once_they_are_known() {
+        let metrics = Metrics::default();
+        metrics.routes([(RouteLabel::of("/v1/trades"), "POST")]);
+        metrics.rpc_methods(["eth_call"]);
+        metrics.lane(3);
+        let text = text_of(&metrics);
+        for line in [
+            r#"foretell_http_request_seconds_count{route="/v1/trades"} 0"#,
+            r#"foretell_http_requests_total{route="/v1/trades",method="POST",status="503",code="DEPENDENCY_UNAVAILABLE"} 0"#,
+            r#"foretell_rpc_seconds_count{method="eth_call"} 0"#,
+            r#"foretell_signer_failures_total{lane="3"} 0"#,
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+        metrics.lane_leader(3, false);
+        metrics.oldest_open(3, 1);
+        metrics.executor_balance(3, 1.0, 1.0);
+        metrics.open_batches(3, 1);
+        metrics.forget_lane(3);
+        assert!(!text_of(&metrics).contains("lane=\"3\""), "a removed lane has no series");
+    }
+
+    #[test]
+    fn a_problem_and_a_check_are_one_or_zero() {
+        let metrics = Metrics::default();
+        metrics.degraded([("drift", true), ("recovering", false)]);
+        metrics.check(CheckName::Database, false);
+        metrics.clock_offset(ClockSource::Database, -1_500);
+        let text = text_of(&metrics);
+        for line in [
+            r#"foretell_degraded{reason="drift"} 1"#,
+            r#"foretell_degraded{reason="recovering"} 0"#,
+            r#"foretell_check_up{check="database"} 0"#,
+            r#"foretell_clock_offset_seconds{clock="database"} -1.5"#,
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+    }
+
     /// Returns the names of metrics in a text, without the endings of the series of histograms.
     fn mentioned(text: &str, registered: &BTreeSet<String>) -> BTreeSet<String> {
         let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        let names = words.filter(|word| word.starts_with("foretell_"));
+        let is_name = |word: &&str| word.starts_with("foretell_") || registered.contains(*word);
+        let names = words.filter(is_name);
         names
             .map(|name| {
                 let series = ["_bucket", "_count", "_sum"].into_iter().find_map(|end| name.strip_suffix(end));

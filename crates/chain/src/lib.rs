@@ -12,5 +12,8 @@ mod revert;
 pub use block::Block;
 pub use client::*;
 pub use error::ChainError;
-pub use nodes::{AskedBy, ChainIdentity, DeploymentVerifier, NodeReport, NodeStatus, Nodes, RpcObserver};
+pub use nodes::{
+    AskedBy, ChainIdentity, DeploymentVerifier, MAX_NODE_CONNECTIONS, NodeReport, NodeStatus, Nodes,
+    RPC_METHODS, RpcObserver,
+};
 pub use revert::{ParseRevertError, Revert};

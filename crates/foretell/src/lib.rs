@@ -24,6 +24,7 @@ pub mod rpc;
 pub mod run;
 pub mod secrets;
 pub mod service_file;
+mod start_checks;
 pub mod start_error;
 mod storage_files;
 pub mod traces;

@@ -35,9 +35,12 @@ const MAX_BODY_BYTES: usize = 1_024;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// Maximum number of open connections.
+pub const MAX_CONNECTIONS: usize = 64;
+
 const LIMITS: ServeLimits = ServeLimits {
-    connections: 64,
-    connections_per_address: 64,
+    connections: MAX_CONNECTIONS,
+    connections_per_address: MAX_CONNECTIONS,
     first_byte_timeout: Duration::from_secs(5),
     header_timeout: Duration::from_secs(5),
     write_timeout: Duration::from_secs(5),
@@ -108,6 +111,7 @@ impl OpsEndpoint {
             limits: LIMITS,
             trusted_proxies: TrustedProxies::default(),
             draining: CancellationToken::new(),
+            metrics: None,
         };
         let task = tokio::spawn(server.run(stop.clone().cancelled_owned()));
         OpsServer { stop, task }

@@ -11,6 +11,7 @@ use app::entropy::Entropy;
 use app::keys::audit;
 use app::kill_switches;
 use app::limits::Limits;
+use app::metrics::RouteLabel;
 use app::test_clock::TestClock;
 use chain::{Chain, ChainIdentity, Contracts, DeploySettings, Nodes, Role, Signer};
 use domain::Clock;
@@ -210,6 +211,11 @@ impl Parts {
         })
     }
 
+    /// Lets at most this many connections of clients be open.
+    pub const fn limit_connections(&mut self, connections: usize) {
+        self.connections.connections = connections;
+    }
+
     /// Begins to send traces, if a collector is configured.
     pub fn export_traces(&self, config: &ResolvedConfig) -> Result<Option<TraceExport>, StartError> {
         let Some(endpoint) = &config.otlp_endpoint else { return Ok(None) };
@@ -240,14 +246,22 @@ impl Parts {
     }
 }
 
-/// Returns the names of all routes that the operator can switch off.
-pub fn switchable_routes() -> Vec<String> {
-    let all = api::v1::router::routes()
+/// Returns all routes of the public listener.
+fn routes() -> impl Iterator<Item = &'static Route> {
+    api::v1::router::routes()
         .chain(api::public::routes())
         .chain(api::mcp::routes())
         .chain(web::routes())
-        .chain(web::site_routes());
-    all.filter(|route| route.is_switchable()).map(Route::name).collect()
+        .chain(web::site_routes())
+}
+
+/// Returns the names of all routes that the operator can switch off.
+pub fn switchable_routes() -> Vec<String> {
+    routes().filter(|route| route.is_switchable()).map(Route::name).collect()
+}
+
+fn method_label(route: &Route) -> &'static str {
+    RouteLabel::known_method(route.method.as_str())
 }
 
 /// Returns the keys with which admins of the web application act on chain.
@@ -281,7 +295,7 @@ pub fn limits(config: &ResolvedConfig) -> Result<Limits, StartError> {
 }
 
 /// Connects to the chain over the configured nodes. Succeeds even if no node is reachable yet.
-fn over_nodes(config: &ResolvedConfig) -> Result<Chain, StartError> {
+pub fn over_nodes(config: &ResolvedConfig) -> Result<Chain, StartError> {
     let contracts = read_contracts(&config.contracts)?;
     let nodes = Nodes::new(&config.exposed_rpc_urls(), config.node_agreement, &contracts)?;
     let deployment = crate::deployment::read(&config.deployment)?;
@@ -402,8 +416,11 @@ impl Serving {
         let of_refusals = Shared::clone(&state);
         let refuse = Arc::new(move |ip, unread| http_kit::refuse(&of_refusals, ip, unread));
         let trusted_proxies = state.trusted_proxies.clone();
+        let metrics = Arc::clone(&state.ctx.process.metrics);
+        metrics.routes(routes().map(|route| (RouteLabel::of(route.path), method_label(route))));
         let router = api::router(Shared::clone(&state)).merge(web::router(state));
-        let server = Server { listener, router, refuse, limits, trusted_proxies, draining };
+        let metrics = Some(metrics);
+        let server = Server { listener, router, refuse, limits, trusted_proxies, draining, metrics };
         let task = tokio::spawn(server.run(async move {
             // An error means that the sender was dropped together with the service.
             drop(stopped.wait_for(|stop| *stop).await);
@@ -437,6 +454,7 @@ impl Running {
             secrets: &parts.secrets,
             nats: parts.nats.as_ref(),
             first_block,
+            watches_clock: parts.test_clock.is_none(),
         };
         let workers = crate::workers::start(&ctx, &settings, &stopped)?;
         let draining = CancellationToken::new();

@@ -93,6 +93,11 @@ pub async fn check_chain(config: &ResolvedConfig) -> Result<Option<RunningCheck>
 }
 
 impl RunningCheck {
+    /// Waits for the result.
+    pub async fn wait(self) -> Result<(), StartError> {
+        self.0.await.unwrap_or_else(|error| Err(StartError::Other(error.to_string())))
+    }
+
     /// Makes the process unready if the check finds damage.
     pub fn report_to(self, ctx: &Ctx) {
         let process = Arc::clone(&ctx.process);

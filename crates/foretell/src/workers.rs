@@ -9,7 +9,7 @@ use app::cleanup::Cleaner;
 use app::config::Redemptions;
 use app::event_sink::EventSink;
 use app::feed::Watcher;
-use app::health::{HealthMonitor, PoolWatcher, StorageWatcher};
+use app::health::{CheckWatcher, ClockWatcher, HealthMonitor, PoolWatcher, StorageWatcher};
 use app::keys::audit::AuditWriter;
 use app::kill_switches::SwitchReader;
 use app::lanes::GasTreasury;
@@ -63,6 +63,10 @@ const REQUESTS_PAUSE: Duration = Duration::from_secs(5);
 const SWITCHES_PAUSE: Duration = Duration::from_millis(400);
 /// Maximum age of the state that readiness reports.
 const MONITOR_PAUSE: Duration = Duration::from_secs(5);
+/// Longest time until a failed check is visible in the metrics.
+const CHECKS_PAUSE: Duration = Duration::from_secs(5);
+/// Clocks drift slowly. Somebody who sets one must see the effect soon.
+const CLOCK_PAUSE: Duration = Duration::from_secs(10);
 /// Less than the ten seconds after which an exhausted pool makes the process unready.
 const POOLS_PAUSE: Duration = Duration::from_secs(1);
 /// Longest time until a file is noticed that was deleted, or a disk that is full no longer.
@@ -79,6 +83,8 @@ pub struct WorkerSettings<'a> {
     pub nats: Option<&'a NatsSettings>,
     /// The first block whose events are read into an empty database.
     pub first_block: u64,
+    /// False if clients move the clock.
+    pub watches_clock: bool,
 }
 
 /// Starts the workers of the process's roles. They stop when `stopped` becomes true.
@@ -87,7 +93,7 @@ pub fn start(
     settings: &WorkerSettings<'_>,
     stopped: &watch::Receiver<bool>,
 ) -> Result<JoinSet<()>, StartError> {
-    let WorkerSettings { roles, secrets, nats, first_block } = *settings;
+    let WorkerSettings { roles, secrets, nats, first_block, watches_clock } = *settings;
     let mut ctx = ctx.clone();
     // Workers have their own connections, so that many requests cannot starve them.
     ctx.store = ctx.store.for_workers();
@@ -97,6 +103,9 @@ pub fn start(
     let owner = ctx.uuid().to_string();
     let mut workers = Supervised { ctx: &ctx, stopped, tasks: JoinSet::new() };
     workers.spawn_common();
+    if watches_clock {
+        workers.spawn(CLOCK_PAUSE, ClockWatcher::default);
+    }
     if roles.has(ProcessRole::Api) {
         workers.spawn_api();
     }
@@ -139,6 +148,7 @@ impl Supervised<'_> {
     /// each part of the service obeys.
     fn spawn_common(&mut self) {
         self.spawn(MONITOR_PAUSE, HealthMonitor::default);
+        self.spawn(CHECKS_PAUSE, || CheckWatcher);
         self.spawn(POOLS_PAUSE, || PoolWatcher);
         let ctx = self.ctx.clone();
         self.spawn(STORAGE_PAUSE, move || StorageWatcher::new(&ctx));

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use app::metrics::Metrics;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::ConnectInfo;
@@ -87,6 +88,8 @@ pub struct Server {
     /// Cancelled when clients must move to another process: from then on each response closes its
     /// connection. A shutdown cancels it too.
     pub draining: CancellationToken,
+    /// Counts the open connections, if given.
+    pub metrics: Option<Arc<Metrics>>,
 }
 
 /// The state that all connections of a server share.
@@ -96,6 +99,7 @@ struct Shared {
     refuse: Refuse,
     limits: ServeLimits,
     draining: CancellationToken,
+    metrics: Option<Arc<Metrics>>,
     /// Cancelled when the shutdown begins.
     stopping: CancellationToken,
     /// Cancelled when the drain period ends.
@@ -107,12 +111,15 @@ impl Server {
     /// Serves until `shutdown` completes. Then answers the connections that were made before, closes
     /// the listener, and returns once all connections are closed or the drain period is over.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let Self { listener, router, refuse, limits, trusted_proxies, draining } = self;
+        let Self { listener, router, refuse, limits, trusted_proxies, draining, metrics } = self;
+        if let Some(metrics) = &metrics {
+            metrics.allow_connections(limits.connections);
+        }
         let connections =
             Connections::new(limits.connections, limits.connections_per_address, trusted_proxies);
         let (stopping, cut) = (CancellationToken::new(), CancellationToken::new());
         let open = TaskTracker::new();
-        let shared = Shared { router, refuse, limits, draining, stopping, cut, open };
+        let shared = Shared { router, refuse, limits, draining, metrics, stopping, cut, open };
         tokio::select! {
             () = accept_all(&listener, &connections, &shared) => {}
             () = shutdown => {}
@@ -184,12 +191,15 @@ async fn wait(time: Duration) {
 impl Shared {
     fn spawn(&self, stream: TcpStream, peer: SocketAddr, place: Place) {
         let shared = self.clone();
+        let counted = self.metrics.as_ref().map(|metrics| metrics.open_connection());
         self.open.spawn(async move {
             let cut = shared.cut.clone();
             tokio::select! {
                 () = shared.serve(stream, peer, Arc::new(place)) => {}
                 () = cut.cancelled() => {}
             }
+            // The connection counts as open until it has ended.
+            drop(counted);
         });
     }
 
@@ -312,6 +322,7 @@ mod tests {
             limits,
             trusted_proxies: TrustedProxies::default(),
             draining: CancellationToken::new(),
+            metrics: None,
         };
         (address, stop, tokio::spawn(server.run(shutdown)))
     }
@@ -345,6 +356,7 @@ mod tests {
             limits: ServeLimits::default(),
             trusted_proxies: TrustedProxies::default(),
             draining: draining.clone(),
+            metrics: None,
         };
         tokio::spawn(server.run(std::future::pending()));
         let mut open = TcpStream::connect(address).await.unwrap();
@@ -559,6 +571,7 @@ mod tests {
             limits,
             trusted_proxies: TrustedProxies::default(),
             draining: CancellationToken::new(),
+            metrics: None,
         };
         tokio::spawn(server.run(std::future::pending()));
         let mut client = TcpStream::connect(address).await.unwrap();

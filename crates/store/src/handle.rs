@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use domain::Clock;
 use domain::ids::MarketId;
+use domain::{Clock, Timestamp};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::Notify;
@@ -15,7 +15,7 @@ use crate::act::Actor;
 use crate::audit_log::{self, AuditContext};
 use crate::engine::{Changes, Database, IndexStep, Workload};
 use crate::observer::module_of;
-use crate::{Engine, PoolStatus, RemoteTls, StoreError, StoreObserver, Tx, events};
+use crate::{Engine, PoolStatus, REPLICA_POOL, RemoteTls, StoreError, StoreObserver, Tx, events};
 
 /// A handle to the database. Clones share the connections.
 #[derive(Clone)]
@@ -322,6 +322,29 @@ impl Store {
     /// `Unavailable` if the database accepts no connection or does not answer.
     pub async fn connect_outside(&self) -> Result<(), StoreError> {
         self.inner.database.connect_outside().await
+    }
+
+    /// Returns how many connections each pool may have. SQLite has none.
+    pub fn pool_limits(&self) -> Vec<(&'static str, usize)> {
+        self.inner.database.pool_limits()
+    }
+
+    /// Returns whether public reads may go to a replica.
+    pub fn has_replica(&self) -> bool {
+        self.pools().iter().any(|pool| pool.name == REPLICA_POOL)
+    }
+
+    /// Returns the time of the database server's clock. A SQLite database is on this machine, so it has
+    /// no clock of its own.
+    ///
+    /// # Errors
+    /// `Unavailable` if the server does not answer.
+    pub async fn server_time(&self) -> Result<Option<Timestamp>, StoreError> {
+        const SQL: &str = "SELECT CAST(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000 AS BIGINT)";
+        match self.engine() {
+            Engine::Sqlite => Ok(None),
+            Engine::Postgres => self.read((), |tx, ()| Box::pin(tx.find(SQL, &[], |row| row.only()))).await,
+        }
     }
 
     /// Compares the replica with the database, and returns how many blocks it lacks.

@@ -30,6 +30,8 @@ pub enum RetryReason {
 }
 
 impl RetryReason {
+    pub const ALL: &[Self] = &[Self::Conflict, Self::ConnectionLost, Self::StatementLost];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Conflict => "conflict",

@@ -5,7 +5,7 @@ use domain::ids::{KeyId, UserId};
 
 use crate::record::{Record, record};
 use crate::users::User;
-use crate::{StoreError, Tx, params};
+use crate::{StoreError, Tx, params, sync};
 
 record! {
     /// The open trades of a lane.
@@ -16,6 +16,19 @@ record! {
         /// The creation of the oldest one.
         pub oldest: Option<Timestamp> = "oldest_ms",
     }
+}
+
+/// The setting with the time of the last backup, in milliseconds.
+const LAST_BACKUP: &str = "backup.at_ms";
+
+/// Returns the time of the last backup that the service made itself.
+pub async fn find_last_backup(tx: &mut Tx) -> Result<Option<Timestamp>, StoreError> {
+    let at_ms = sync::find_setting(tx, LAST_BACKUP).await?.and_then(|text| text.parse().ok());
+    Ok(at_ms.map(Timestamp::from_ms))
+}
+
+pub async fn put_last_backup(tx: &mut Tx, at: Timestamp) -> Result<(), StoreError> {
+    sync::put_setting(tx, LAST_BACKUP, &at.ms().to_string()).await
 }
 
 /// Lists the lanes that have open trades.

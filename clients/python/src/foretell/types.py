@@ -768,7 +768,7 @@ class ReadinessDegradation(TypedDict):
     reason: str
     """`sync_behind`, `sync_stopped`, `lane_without_gas`, `lane_low_on_gas`, `worker_panicked`, `worker_failing`,
     `market_quarantined`, `trade_stuck`, `drift`, `recovering`, `fees_above_ceiling`, `hourly_volume_used`,
-    `part_without_process` or `database_rejects_writes`. More may be added.
+    `part_without_process`, `database_rejects_writes` or `clock_wrong`. More may be added.
     """
     stopsTrading: bool
     """True if the problem stops all trades from completing. Only then is `status` `unavailable`."""

@@ -69,8 +69,8 @@ struct CheckRecord {
 struct DegradationRecord {
     /// `sync_behind`, `sync_stopped`, `lane_without_gas`, `lane_low_on_gas`, `worker_panicked`,
     /// `worker_failing`, `market_quarantined`, `trade_stuck`, `drift`, `recovering`,
-    /// `fees_above_ceiling`, `hourly_volume_used`, `part_without_process` or
-    /// `database_rejects_writes`. More may be added.
+    /// `fees_above_ceiling`, `hourly_volume_used`, `part_without_process`, `database_rejects_writes` or
+    /// `clock_wrong`. More may be added.
     reason: &'static str,
     /// The description of the problem, for operators.
     detail: String,

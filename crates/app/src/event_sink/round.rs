@@ -17,6 +17,7 @@ use store::sink_positions::{SinkEvent, SinkProgress};
 use super::publisher::{Acknowledgement, EventPublisher, OutgoingEvent, PublishError};
 use super::search::USERS;
 use crate::lease::{self, Turn};
+use crate::metrics::SinkOutcome;
 use crate::{AppError, Ctx};
 
 /// The maximum number of events of one user in a round. It bounds the memory of a round.
@@ -181,9 +182,9 @@ impl Round<'_> {
         }
         let sum = |count: fn(&Part) -> u64| parts.iter().map(count).sum::<u64>();
         let lost = sum(|part| part.lost);
-        ctx.process.metrics.sink_events("published", sum(|part| part.published));
-        ctx.process.metrics.sink_events("duplicate", sum(|part| part.duplicates));
-        ctx.process.metrics.sink_events("lost", lost);
+        ctx.process.metrics.sink_events(SinkOutcome::Published, sum(|part| part.published));
+        ctx.process.metrics.sink_events(SinkOutcome::Duplicate, sum(|part| part.duplicates));
+        ctx.process.metrics.sink_events(SinkOutcome::Lost, lost);
         if lost > 0 {
             let users = parts.iter().filter(|part| part.lost > 0).count();
             tracing::error!(

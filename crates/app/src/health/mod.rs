@@ -1,6 +1,9 @@
 //! Readiness: whether the service's dependencies respond, and which problems are known.
 
+mod checks;
+pub mod clock;
 mod file;
+pub mod gas;
 mod monitor;
 mod pools;
 mod shared;
@@ -15,6 +18,8 @@ use store::{StoreError, Tx};
 
 pub use crate::process::degradations::{Degradation, Reason};
 pub use crate::process::serving::{ServingFault, Storage};
+pub use checks::CheckWatcher;
+pub use clock::ClockWatcher;
 pub use monitor::HealthMonitor;
 pub use pools::PoolWatcher;
 pub use storage::StorageWatcher;
@@ -86,7 +91,8 @@ fn accepts_writes(ctx: &Ctx, storage: Storage) -> bool {
     !is_rejected && !ctx.process.serving.has_storage_fault(storage)
 }
 
-/// Returns the known problems: those of the service, and of this process's workers.
+/// Returns the problems that this process knows of: those of the service, and of its own workers. Asks
+/// nobody.
 pub fn known_problems(ctx: &Ctx) -> Vec<Degradation> {
     let mut degraded = ctx.process.degradations.list();
     degraded.extend(workers::degradations(&ctx.process.workers, ctx.now()));

@@ -1,7 +1,6 @@
 //! The monitor: regularly checks for problems that readiness reports. It runs in every process
 //! without a lease.
 
-use alloy_primitives::U256;
 use async_trait::async_trait;
 use chain::Block;
 use domain::Timestamp;
@@ -12,11 +11,10 @@ use store::lanes::Lane;
 use store::sync::SyncBlock;
 use store::{Schema, StoreError, Tx};
 
+use super::gas::{self, executors_gas};
 use super::unled::UnledParts;
 use super::{Degradation, Reason, shared};
 use crate::config::Finality;
-use crate::lanes::gas::batch_cost;
-use crate::trades::batch_gas;
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
@@ -34,8 +32,6 @@ const STUCK_MS: i64 = 5 * MINUTE_MS;
 const STUCK_FINALIZED_MS: i64 = 30 * MINUTE_MS;
 /// The time that a drift is reported after it was found.
 const DRIFT_SHOWN_MS: i64 = 60 * MINUTE_MS;
-/// The number of intents in a full batch.
-const FULL_BATCH: u64 = 100;
 
 #[derive(Default)]
 pub struct HealthMonitor {
@@ -84,16 +80,18 @@ impl Worker for HealthMonitor {
         let lanes: Vec<u16> = ctx.process.lanes.in_use().iter().map(|lane| lane.lane).collect();
         put(Reason::PartWithoutProcess, self.unled.lock().look(&found.leases, &lanes, now));
         // After the checks that only need the database: they must run even if no node responds.
-        let head = ctx.chain.head().await?;
-        if let Some(last) = &found.last {
-            let lag_s = head.timestamp_s.saturating_sub(last.at.s());
-            ctx.process.metrics.chain(head.number, last.number, lag_s);
-        }
+        let head = ctx.chain.head().await;
+        Self::measure_lag(ctx, found.last.as_ref(), head.as_ref().ok());
+        let head = head?;
         put(Reason::SyncBehind, behind(found.last.as_ref(), &head));
         put(Reason::SyncStopped, self.stopped(found.last.as_ref(), &head));
-        let gas = Self::gas(ctx).await?;
-        put(Reason::LaneWithoutGas, gas.without());
-        put(Reason::LaneLowOnGas, gas.low());
+        let executors = executors_gas(ctx).await?;
+        for executor in &executors {
+            let (balance, batches) = (f64::from(executor.balance), f64::from(executor.batches()));
+            ctx.process.metrics.executor_balance(executor.lane, balance, batches);
+        }
+        put(Reason::LaneWithoutGas, gas::without(&executors));
+        put(Reason::LaneLowOnGas, gas::low(&executors));
         Ok(Progress::Idle)
     }
 }
@@ -102,6 +100,10 @@ impl HealthMonitor {
     fn measure(ctx: &Ctx, found: &Found, now: Timestamp) {
         let metrics = &ctx.process.metrics;
         metrics.drifted_markets(found.drifted_markets);
+        metrics.quarantined_markets(found.quarantined);
+        if let Some(at) = found.backed_up_at {
+            metrics.backed_up(at.ms());
+        }
         metrics.open_breakers(found.open_breakers);
         let waits =
             found.webhooks_due_at.map(|(quantile, at)| (quantile, at.map_or(0, |at| now.since_ms(at))));
@@ -109,6 +111,19 @@ impl HealthMonitor {
         for Lane { lane, .. } in ctx.process.lanes.in_use() {
             let oldest = found.oldest_open.iter().find(|(of, _)| *of == lane);
             metrics.oldest_open(lane, oldest.map_or(0, |(_, at)| now.since_ms(*at)));
+        }
+    }
+
+    /// Records how far the sync is behind the chain. While no node answers, nobody knows the newest
+    /// block: then the lag is the age of the last one that was read, so that it grows.
+    fn measure_lag(ctx: &Ctx, last: Option<&SyncBlock>, head: Option<&Block>) {
+        let Some(last) = last else { return };
+        match head {
+            Some(head) => {
+                let lag_s = head.timestamp_s.saturating_sub(last.at.s());
+                ctx.process.metrics.chain(head.number, last.number, lag_s);
+            }
+            None => ctx.process.metrics.chain_silent(ctx.now().s().saturating_sub(last.at.s())),
         }
     }
 
@@ -136,26 +151,6 @@ impl HealthMonitor {
             format!("At {grew_at} a market differed from the chain. It was repaired or quarantined.");
         Some(Degradation::new(Reason::Drift, detail))
     }
-
-    async fn gas(ctx: &Ctx) -> Result<Gas, AppError> {
-        let fees = ctx.chain.fees().await?;
-        let fee = U256::from(fees.max_fee_per_gas);
-        let of_batch = U256::from(batch_cost(fees));
-        let cost = |intents: u64| U256::from(batch_gas(intents)).saturating_mul(fee);
-        let lanes = ctx.process.lanes.in_use();
-        let mut gas = Gas { lanes: lanes.len(), ..Gas::default() };
-        for Lane { lane, executor, .. } in lanes {
-            let balance = ctx.chain.native_balance(executor).await?;
-            let batches = balance.checked_div(of_batch).unwrap_or(U256::MAX);
-            ctx.process.metrics.executor_balance(lane, f64::from(balance), f64::from(batches));
-            if balance < cost(1) {
-                gas.without.push(lane.to_string());
-            } else if balance < cost(FULL_BATCH) {
-                gas.low.push(lane.to_string());
-            }
-        }
-        Ok(gas)
-    }
 }
 
 fn behind(last: Option<&SyncBlock>, head: &Block) -> Option<Degradation> {
@@ -172,35 +167,6 @@ fn behind(last: Option<&SyncBlock>, head: &Block) -> Option<Degradation> {
     None
 }
 
-/// The lanes whose executors are low on gas.
-#[derive(Debug, Default)]
-struct Gas {
-    lanes: usize,
-    without: Vec<String>,
-    low: Vec<String>,
-}
-
-impl Gas {
-    fn without(&self) -> Option<Degradation> {
-        let (without, lanes) = (self.without.len(), self.lanes);
-        let detail = format!(
-            "{without} of {lanes} executors cannot pay for a transaction. Lanes: {}.",
-            self.without.join(", ")
-        );
-        (without > 0)
-            .then(|| Degradation::new(Reason::LaneWithoutGas, detail).stops_trading(without == lanes))
-    }
-
-    fn low(&self) -> Option<Degradation> {
-        let (low, lanes) = (self.low.len(), self.lanes);
-        let detail = format!(
-            "{low} of {lanes} executors cannot pay for a batch of {FULL_BATCH} trades. Lanes: {}.",
-            self.low.join(", ")
-        );
-        (low > 0).then(|| Degradation::new(Reason::LaneLowOnGas, detail))
-    }
-}
-
 /// The state read from the database.
 struct Found {
     last: Option<SyncBlock>,
@@ -211,6 +177,7 @@ struct Found {
     oldest_open: Vec<(u16, Timestamp)>,
     leases: Vec<(String, Timestamp)>,
     open_breakers: u64,
+    backed_up_at: Option<Timestamp>,
     /// Due times of webhook queues, by quantile of their wait.
     webhooks_due_at: [(&'static str, Option<Timestamp>); QUANTILES.len()],
 }
@@ -238,6 +205,7 @@ impl Found {
             oldest_open: store::trades::list_oldest_open(tx).await?,
             leases: store::leases::list(tx).await?,
             open_breakers: store::webhooks::count_open_breakers(tx, now).await?,
+            backed_up_at: store::operations::find_last_backup(tx).await?,
             webhooks_due_at,
         })
     }

@@ -24,4 +24,4 @@ pub use reconcile::{LEASE as UPKEEP_LEASE, Reconciler, quarantine_drifted, recon
 pub use repair_markets::{Repaired, repair_market};
 pub use repair_trades::{TradeRepair, repair_trade};
 pub use reread::{AcceptReorganization, Reread, reread, reread_block};
-pub use sync::Sync;
+pub use sync::{LEASE as SYNC_LEASE, Sync};

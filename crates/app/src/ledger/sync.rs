@@ -74,8 +74,7 @@ impl Worker for Sync {
     }
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
-        let Some(lease) = self.lease.claim(ctx).await? else { return Ok(Progress::Idle) };
-        self.lease.keep(ctx, &lease, self.work(ctx, &lease)).await
+        Ok(self.step(ctx).await?.unwrap_or(Progress::Idle))
     }
 }
 
@@ -86,6 +85,12 @@ impl Sync {
         let lease = LeaseHolder::new(LEASE.to_owned(), owner);
         let windows = aggregates::TrendingWindows::default();
         Self { first_block, blocks_at_once: AtomicU64::new(64), windows, lease }
+    }
+
+    /// Does a bounded amount of work. Returns `None` while another process holds the lease.
+    pub async fn step(&self, ctx: &Ctx) -> Result<Option<Progress>, AppError> {
+        let Some(lease) = self.lease.claim(ctx).await? else { return Ok(None) };
+        self.lease.keep(ctx, &lease, self.work(ctx, &lease)).await.map(Some)
     }
 
     async fn work(&self, ctx: &Ctx, lease: &Lease) -> Result<Progress, AppError> {

@@ -38,9 +38,32 @@ pub enum Reason {
     ChainUnavailable,
     /// The storage of the rate limits does not answer this process.
     RateLimiterUnavailable,
+    /// This machine's clock differs from the database's or the chain's.
+    ClockWrong,
 }
 
 impl Reason {
+    pub const ALL: &[Self] = &[
+        Self::SyncBehind,
+        Self::SyncStopped,
+        Self::LaneWithoutGas,
+        Self::LaneLowOnGas,
+        Self::WorkerPanicked,
+        Self::WorkerFailing,
+        Self::MarketQuarantined,
+        Self::TradeStuck,
+        Self::Drift,
+        Self::Recovering,
+        Self::FeesAboveCeiling,
+        Self::HourlyVolumeUsed,
+        Self::PartWithoutProcess,
+        Self::DatabaseUnavailable,
+        Self::DatabaseRejectsWrites,
+        Self::ChainUnavailable,
+        Self::RateLimiterUnavailable,
+        Self::ClockWrong,
+    ];
+
     /// The identifier in responses.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -61,6 +84,7 @@ impl Reason {
             Self::DatabaseRejectsWrites => "database_rejects_writes",
             Self::ChainUnavailable => "chain_unavailable",
             Self::RateLimiterUnavailable => "rate_limiter_unavailable",
+            Self::ClockWrong => "clock_wrong",
         }
     }
 
@@ -120,5 +144,19 @@ impl Degradations {
 
     pub fn list(&self) -> Vec<Degradation> {
         self.0.lock().values().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_listed() {
+        // Each reason has one arm in `as_str`, which the compiler checks.
+        let arms = include_str!("degradations.rs")
+            .lines()
+            .filter(|line| line.trim_start().starts_with("Self::") && line.contains(" => \""));
+        assert_eq!(arms.count(), Reason::ALL.len(), "ALL lacks a reason");
     }
 }

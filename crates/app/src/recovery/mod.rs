@@ -14,12 +14,14 @@
 //! chain, and updates every trade that the chain decided. Each step can be repeated: after a crash
 //! the recovery is still open, and the next tick continues.
 
+mod driver;
 mod lost;
 mod plan;
 mod run;
 mod worker;
 
 pub use crate::lost_data::{Decision, is_open, open, open_for_operator};
+pub use driver::{BlockReader, RecoveryDriver, RecoveryStep, RecoveryWait};
 pub use plan::{LostTrade, RaisedNonce, RecoveryPlan, plan};
 pub use run::{Advance, advance};
 pub use worker::Recoverer;

@@ -4,6 +4,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use app::Ctx;
+use app::health::{CheckWatcher, ClockWatcher, Degradation, Reason};
+use app::worker::Worker;
 use chain::NodeStatus;
 use domain::ErrorCode;
 use domain::trade::Status;
@@ -52,6 +54,86 @@ async fn another_node_is_used_if_one_is_dead() {
         assert_eq!(app.status(trade.id).await, Status::Completed);
     }
     app.assert_ledger_equals_chain().await;
+}
+
+/// Returns the value of a metric with these labels, as a scrape shows it.
+fn metric(app: &TestApp, name: &str) -> Option<String> {
+    let text = app::scrape::metrics_text(&app.ctx);
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.map(str::to_owned)
+}
+
+#[tokio::test]
+async fn a_dead_node_is_visible_in_the_next_scrape() {
+    let Scene { app, .. } = scene(TestApp::with().nodes(2)).await;
+    let hosts: Vec<String> =
+        app.ctx.chain.nodes().unwrap().report().into_iter().map(|node| node.host).collect();
+    let of_node = |name: &str, node: usize| {
+        metric(&app, &format!("foretell_node_{name}{{node=\"{}\"}}", hosts[node])).unwrap()
+    };
+    app.workers.monitor(&app.ctx).await;
+    assert_eq!([of_node("up", 0), of_node("up", 1)], ["1", "1"]);
+    let lag = || metric(&app, "foretell_chain_lag_seconds").unwrap();
+    assert_eq!(lag(), "0");
+
+    app.proxies[0].set(RpcFault::Refused).await;
+    app::nodes::refresh(&app.ctx).await.unwrap();
+    assert_eq!([of_node("up", 0), of_node("up", 1)], ["0", "1"]);
+    let (age, head) = (of_node("block_age_seconds", 0), of_node("head_block", 0));
+    app.clock.advance(67_000);
+    assert_eq!(of_node("block_age_seconds", 0), (age.parse::<u64>().unwrap() + 67).to_string());
+    assert_eq!(of_node("head_block", 0), head);
+
+    // Without any node, nobody knows the newest block: the lag is the age of the last one.
+    app.proxies[1].set(RpcFault::Refused).await;
+    app::nodes::refresh(&app.ctx).await.unwrap();
+    assert!(app.workers.monitor.tick(&app.ctx).await.is_err());
+    assert_eq!([of_node("up", 0), of_node("up", 1)], ["0", "0"]);
+    assert!(lag().parse::<u64>().unwrap() >= 67, "{}", lag());
+    let chain = || metric(&app, "foretell_check_up{check=\"chain\"}");
+    assert_eq!(chain(), None, "no check has run");
+    CheckWatcher.tick(&app.ctx).await.unwrap();
+    assert_eq!(chain().as_deref(), Some("0"));
+    assert_eq!(metric(&app, "foretell_check_up{check=\"database\"}").as_deref(), Some("1"));
+
+    app.proxies.iter().for_each(|proxy| proxy.heal());
+    available(&app.ctx).await;
+    CheckWatcher.tick(&app.ctx).await.unwrap();
+    assert_eq!((of_node("up", 0).as_str(), chain().as_deref()), ("1", Some("1")));
+}
+
+#[tokio::test]
+async fn each_problem_is_a_metric_that_begins_at_zero() {
+    let Scene { app, .. } = scene(TestApp::with().nodes(1)).await;
+    let degraded =
+        |reason: Reason| metric(&app, &format!("foretell_degraded{{reason=\"{}\"}}", reason.as_str()));
+    for reason in Reason::ALL {
+        assert_eq!(degraded(*reason).as_deref(), Some("0"), "{reason:?}");
+    }
+    let problem = Degradation::new(Reason::Drift, "a market differs");
+    app.ctx.process.degradations.put(Reason::Drift, Some(problem));
+    assert_eq!(degraded(Reason::Drift).as_deref(), Some("1"));
+    app.ctx.process.degradations.put(Reason::Drift, None);
+    assert_eq!(degraded(Reason::Drift).as_deref(), Some("0"));
+}
+
+#[tokio::test]
+async fn a_clock_behind_the_chain_degrades_the_service_and_is_a_metric() {
+    let Scene { app, .. } = scene(TestApp::with().nodes(1)).await;
+    let watcher = ClockWatcher::default();
+    let problems = || app.ctx.process.degradations.list();
+    app.advance_ms(1_200_000).await;
+    app.clock.advance(-1_200_000);
+    app::nodes::refresh(&app.ctx).await.unwrap();
+    watcher.tick(&app.ctx).await.unwrap();
+    let found = problems();
+    assert_eq!(found.iter().map(|problem| problem.reason).collect::<Vec<_>>(), [Reason::ClockWrong]);
+    assert!(found[0].detail.starts_with("This machine's clock is 1200 s behind"), "{found:?}");
+    let offset = metric(&app, "foretell_clock_offset_seconds{clock=\"chain\"}").unwrap();
+    assert!((-1_200.0..-1_199.0).contains(&offset.parse::<f64>().unwrap()), "{offset}");
+    app.clock.advance(1_200_000);
+    watcher.tick(&app.ctx).await.unwrap();
+    assert_eq!(problems(), []);
 }
 
 #[tokio::test]

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 
 use app::AppError;
 use app::feed::{FeedStart, read};
-use app::recovery::{Advance, advance, is_open, plan};
+use app::ledger::{SYNC_LEASE, Sync};
+use app::recovery::{
+    Advance, BlockReader, RecoveryDriver, RecoveryStep, advance, is_open, open_for_operator, plan,
+};
 use chain::EventKind as OnChain;
 use domain::ErrorCode;
 use domain::event::{EventKind, FIRST_GENERATION, FeedPosition};
@@ -155,6 +158,48 @@ store::on_each_engine! {
         key.buy(&market, 0, "1").await;
         app.run_workers().await;
         assert_nothing_lost_or_doubled(&app).await;
+    }
+
+    async fn a_recovery_without_a_service_reads_the_blocks_itself(store: Store) {
+        let Restored { scene: Scene { app, .. }, lost, .. } = Restored::on(store).await;
+        let open = open_for_operator(&app.ctx, None).await.unwrap();
+        let driver = RecoveryDriver::new(Some(Sync::new("a command".to_owned(), 0)), executors(&app));
+        let mut waits = Vec::new();
+        while let RecoveryStep::Waiting(wait) = driver.step(&app.ctx).await.unwrap() {
+            waits.push(wait);
+            assert!(waits.len() < 10, "{waits:?}");
+        }
+        let head = app.ctx.chain.head().await.unwrap().number;
+        let [wait] = &waits[..] else { panic!("{waits:?}") };
+        assert_eq!((wait.reader, wait.read, wait.settled, wait.head), (BlockReader::Driver, Some(head), Some(head), head));
+        assert!(wait.to_string().starts_with(&format!("block {head} is not settled yet. Blocks read: up to {head}")), "{wait}");
+        driver.release(&app.ctx).await.unwrap();
+        let ended = app.ctx.store.read(open.id, |tx, id| Box::pin(store::recoveries::find(tx, *id))).await;
+        assert_eq!(ended.unwrap().unwrap().changes.recovered_trades, 4);
+        assert_eq!(app.status(lost[0]).await, Status::Completed);
+        // A service that starts now goes on at once.
+        assert!(!is_open(&app.ctx).await.unwrap());
+        app.run_workers().await;
+        assert_nothing_lost_or_doubled(&app).await;
+    }
+
+    async fn a_recovery_leaves_the_blocks_to_the_service_that_reads_them(store: Store) {
+        let Restored { scene: Scene { app, .. }, .. } = Restored::on(store).await;
+        open_for_operator(&app.ctx, None).await.unwrap();
+        let now = app.ctx.now();
+        let held = app.ctx.store.write((now, now.plus_ms(15_000)), |tx, (now, until)| {
+            Box::pin(store::leases::claim(tx, SYNC_LEASE, "a service", *now, *until))
+        });
+        held.await.unwrap().expect("nobody has the lease");
+        for sync in [Some(Sync::new("a command".to_owned(), 0)), None] {
+            let driver = RecoveryDriver::new(sync, executors(&app));
+            let RecoveryStep::Waiting(wait) = driver.step(&app.ctx).await.unwrap() else { panic!() };
+            assert_eq!(wait.reader, BlockReader::Service);
+            assert!(wait.read < Some(wait.head) && wait.to_string().ends_with("a running process reads them"), "{wait}");
+        }
+        app.clock.advance(15_001);
+        let RecoveryStep::Waiting(wait) = RecoveryDriver::new(None, executors(&app)).step(&app.ctx).await.unwrap() else { panic!() };
+        assert_eq!(wait.reader, BlockReader::Nobody);
     }
 
     async fn a_recovery_interrupted_anywhere_is_completed_once(store: Store) {

@@ -25,6 +25,8 @@ const MAX_BODY: usize = 32 << 20;
 /// connection for each waiting request.
 const MAX_REQUEST_CONNECTIONS: usize = 48;
 const MAX_WORKER_CONNECTIONS: usize = 32;
+/// The maximum number of connections to a node.
+pub const MAX_NODE_CONNECTIONS: usize = MAX_REQUEST_CONNECTIONS + MAX_WORKER_CONNECTIONS;
 
 /// The kind of work for which the node is asked. Clients' requests that wait for a slow node do not
 /// keep the workers from it.
@@ -67,7 +69,7 @@ impl NodeEndpoint {
         }
         let client = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
-            .pool_max_idle_per_host(MAX_REQUEST_CONNECTIONS + MAX_WORKER_CONNECTIONS)
+            .pool_max_idle_per_host(MAX_NODE_CONNECTIONS)
             .build();
         let client = client.map_err(|error| ChainError::Rejected(error.without_url().to_string()))?;
         let for_requests = Arc::new(Semaphore::new(MAX_REQUEST_CONNECTIONS));

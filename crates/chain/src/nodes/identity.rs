@@ -33,6 +33,8 @@ pub struct Claim {
     /// The node's hash at the height of the agreed block; `None` if it has no such block.
     pub agreed: Option<B256>,
     pub head: u64,
+    /// The time at which the newest block was made.
+    pub head_at_s: u64,
 }
 
 impl Expected {
@@ -73,7 +75,7 @@ mod tests {
 
     fn claim() -> Claim {
         let identity = ChainIdentity { chain_id: 7, genesis_hash: Some(ONE) };
-        Claim { identity, settled: Some(TWO), agreed: None, head: 9 }
+        Claim { identity, settled: Some(TWO), agreed: None, head: 9, head_at_s: 1 }
     }
 
     #[test]

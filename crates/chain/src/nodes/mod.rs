@@ -28,10 +28,10 @@ use alloy_primitives::B256;
 use futures::future::{BoxFuture, join_all};
 use parking_lot::Mutex;
 
-pub use self::endpoint::{AskedBy, NodeEndpoint};
+pub use self::endpoint::{AskedBy, MAX_NODE_CONNECTIONS, NodeEndpoint};
 pub use self::identity::ChainIdentity;
 pub use self::node::{NodeReport, NodeStatus};
-pub use self::observer::RpcObserver;
+pub use self::observer::{RPC_METHODS, RpcObserver};
 
 use self::identity::Expected;
 use self::node::{Field, Node};

@@ -45,8 +45,17 @@ pub struct NodeReport {
     pub is_paused: bool,
     /// Its newest known block.
     pub head: u64,
+    /// The time at which the newest block of its last check was made. `None` before its first check.
+    pub head_at_s: Option<u64>,
     /// Smoothed.
     pub latency_ms: u64,
+}
+
+impl NodeReport {
+    /// Returns true if requests go to this node, unless another one is better.
+    pub fn is_up(&self) -> bool {
+        self.standing == NodeStatus::Usable && !self.is_paused
+    }
 }
 
 #[derive(Debug)]
@@ -54,6 +63,7 @@ struct State {
     standing: NodeStatus,
     health: Health,
     head: u64,
+    head_at_s: Option<u64>,
     claim: Option<ChainIdentity>,
     /// True if a check since the start has found the contracts. They cannot disappear, so they are
     /// checked only once.
@@ -106,6 +116,7 @@ impl Node {
             standing: NodeStatus::Unchecked,
             health: Health::default(),
             head: 0,
+            head_at_s: None,
             claim: None,
             has_contracts: false,
         };
@@ -126,6 +137,7 @@ impl Node {
             standing: state.standing.clone(),
             is_paused: state.health.is_paused(Instant::now()),
             head: state.head,
+            head_at_s: state.head_at_s,
             latency_ms: state.health.latency_ms(),
         }
     }
@@ -239,6 +251,7 @@ impl Node {
             Ok(Ok(claim)) => {
                 state.health.record_answer(began.elapsed() / 2);
                 state.head = claim.head;
+                state.head_at_s = Some(claim.head_at_s);
                 state.claim = Some(claim.identity);
                 expected.contradiction(&claim)
             }
@@ -285,7 +298,7 @@ impl Node {
         );
         let (chain_id, genesis, settled, agreed, head) = asked.map_err(|_| Problem::Failed)?;
         let identity = ChainIdentity { chain_id, genesis_hash: genesis.map(|block| block.hash) };
-        let claim = Claim { identity, settled, agreed, head: head.number };
+        let claim = Claim { identity, settled, agreed, head: head.number, head_at_s: head.timestamp_s };
         let has_contracts = self.state.lock().has_contracts;
         // A node of another chain lacks the contracts anyway: report the chain as the reason.
         if !has_contracts && expected.contradiction(&claim).is_none() {

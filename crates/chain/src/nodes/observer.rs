@@ -37,8 +37,8 @@ impl fmt::Debug for Observer {
     }
 }
 
-/// The methods that this crate uses.
-const METHODS: [&str; 16] = [
+/// The names under which requests are reported: the methods that this crate uses, and two for the rest.
+pub const RPC_METHODS: [&str; 18] = [
     "eth_blockNumber",
     "eth_call",
     "eth_chainId",
@@ -55,9 +55,13 @@ const METHODS: [&str; 16] = [
     "eth_getTransactionReceipt",
     "eth_maxPriorityFeePerGas",
     "eth_sendRawTransaction",
+    BATCH,
+    OTHER,
 ];
+const BATCH: &str = "batch";
+const OTHER: &str = "other";
 
 fn method_of(packet: &RequestPacket) -> &'static str {
-    let RequestPacket::Single(request) = packet else { return "batch" };
-    METHODS.into_iter().find(|known| *known == request.method()).unwrap_or("other")
+    let RequestPacket::Single(request) = packet else { return BATCH };
+    RPC_METHODS.into_iter().find(|known| *known == request.method()).unwrap_or(OTHER)
 }

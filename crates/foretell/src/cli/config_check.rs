@@ -2,53 +2,152 @@
 //! dependencies respond.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use chain::{Chain, NodeReport, NodeStatus, Nodes};
+use app::Ctx;
+use chain::{Chain, NodeReport, NodeStatus};
 use clap::{Arg, Args, Command};
+use domain::time::SystemClock;
 use secrecy::ExposeSecret;
 use serde_json::Value;
-use store::Engine;
+use store::{Engine, Schema, Store};
 
-use crate::config::{ResolvedConfig, Settings};
+use super::admin::{NO_CONTRACTS, NOWHERE};
+use crate::config::{EnvironmentSetting, ResolvedConfig, Settings};
 use crate::database;
-use crate::nats::{NatsPublisher, NatsSettings};
+use crate::entropy::SystemEntropy;
+use crate::nats::NatsPublisher;
 use crate::process_roles::{ProcessRole, SecretName};
-use crate::run::{limits, read_contracts};
+use crate::run::{limits, over_nodes};
 use crate::secrets::{RoleSecrets, Secrets};
+use crate::start_checks::{self, Checked, Verdict};
 use crate::start_error::StartError;
+use crate::storage_files;
 
 pub async fn run(options: &Settings, config: &ResolvedConfig) -> Result<(), StartError> {
     for (name, value) in settings(options, config) {
         println!("{name:<24} {value}");
     }
     println!();
-    let (mut failed, mut checks) = (0, 5);
+    let mut report = Report::default();
     // Run all checks, so that one run reports all problems.
-    failed += report("roles", check_roles(config));
-    failed += report("secrets", check_secrets(config));
+    report.add("roles", check_roles(config));
+    report.add("secrets", check_secrets(config));
     warn("secrets", surplus_warning(config));
-    failed += report("database", check_database(config).await);
-    // An invalid URL was reported by the check itself.
-    warn("database", database::transport_warning(config, &config.database_url).unwrap_or_default());
-    if let Some(url) = &config.database_read_url {
-        checks += 1;
-        failed += report("replica", check_replica(config).await);
-        warn("replica", database::transport_warning(config, url).unwrap_or_default());
+    let opened = open(config).await;
+    report.add("database", check_database(config, opened.store.as_ref()).await);
+    if config.database_read_url.is_some() {
+        report.add("replica", check_replica(config).await);
     }
-    failed += report("chain", check_chain(config).await);
-    failed += report("rate limiter", check_limits(config).await);
-    warn("rate limiter", redis_warning(config));
+    report.add("chain", check_chain(config, &opened).await);
+    if config.environment == EnvironmentSetting::Live && !config.rpc_urls.is_empty() {
+        report.add("deployment", check_deployment(config, &opened).await);
+    }
+    report.add("rate limiter", check_limits(config).await);
     if let Some(nats) = &config.nats {
-        checks += 1;
         let described = NatsPublisher::new(nats.clone()).describe().await;
         warn("nats", described.as_ref().ok().and_then(|stream| stream.warning.clone()));
         let described = described.map(|stream| format!("{}: {}", nats.server_names(), stream.text));
-        failed += report("nats", described.map_err(|error| StartError::Other(error.to_string())));
-        warn("nats", nats_warning(nats));
+        report.add("nats", described.map_err(|error| StartError::Other(error.to_string())));
     }
-    match failed {
-        0 => Ok(()),
-        _ => Err(StartError::Other(format!("{failed} of {checks} checks failed"))),
+    let ctx = opened.ctx(config).await;
+    for checked in start_checks::run(ctx.as_ref(), config).await {
+        report.show(checked);
+    }
+    opened.close().await;
+    report.end()
+}
+
+/// The number of checks, and of those that failed.
+#[derive(Debug, Default)]
+struct Report {
+    checks: u32,
+    failed: u32,
+}
+
+impl Report {
+    fn add(&mut self, what: &str, found: Result<String, StartError>) {
+        self.checks += 1;
+        match found {
+            Ok(found) => println!("{what:<24} ok: {found}"),
+            Err(error) => {
+                self.failed += 1;
+                println!("{what:<24} FAILED: {error}");
+            }
+        }
+    }
+
+    /// Shows a check of the start. A fault fails too: the service would start, but not work.
+    fn show(&mut self, Checked { what, verdict }: Checked) {
+        match verdict {
+            Verdict::Passed(text) => self.add(what, Ok(text)),
+            Verdict::Warning(text) => warn(what, Some(text)),
+            Verdict::Fault(text) | Verdict::Fatal(text) => self.add(what, Err(StartError::Other(text))),
+        }
+    }
+
+    fn end(&self) -> Result<(), StartError> {
+        match self.failed {
+            0 => Ok(()),
+            failed => Err(StartError::Other(format!("{failed} of {} checks failed", self.checks))),
+        }
+    }
+}
+
+/// What a service opens when it starts.
+struct Opened {
+    /// `None` if the database is a file that the first start creates.
+    store: Option<Result<Store, StartError>>,
+    /// `None` if the chain is embedded.
+    chain: Option<Result<Chain, StartError>>,
+}
+
+/// Opens the database and asks the nodes, as `foretell serve` does. Changes nothing.
+async fn open(config: &ResolvedConfig) -> Opened {
+    let path = config.database_url.expose_secret().strip_prefix("sqlite:").map(Path::new);
+    let store = match path {
+        // Opening would create the file.
+        Some(path) if !path.exists() => None,
+        _ => Some(database::open(config).await.map_err(StartError::from)),
+    };
+    let chain = (!config.rpc_urls.is_empty()).then(|| over_nodes(config));
+    if let Some(nodes) = chain.as_ref().and_then(|chain| chain.as_ref().ok()?.nodes()) {
+        if let Some(Ok(store)) = &store
+            && let Ok(Some(identity)) = app::nodes::find_identity(store).await
+        {
+            nodes.expect(identity);
+        }
+        // Nodes are unusable until they were checked once.
+        nodes.check_all().await;
+    }
+    Opened { store, chain }
+}
+
+impl Opened {
+    /// Returns a context for the checks of the start, or `None` if the database or the nodes cannot be
+    /// opened, which their own checks report.
+    async fn ctx(&self, config: &ResolvedConfig) -> Option<Ctx> {
+        let store = self.store.as_ref()?.as_ref().ok()?;
+        let chain = match &self.chain {
+            Some(chain) => chain.as_ref().ok()?.clone(),
+            // None of the checks asks the embedded chain.
+            None => Chain::of(chain::provider(NOWHERE).ok()?, NO_CONTRACTS, 0),
+        };
+        let secrets = Secrets::load_for(&config.secrets_file, &config.roles).unwrap_or_default();
+        let mut settings = app::Config::without_secrets(config.environment.into());
+        settings.executors = crate::lanes::addresses(config, &secrets).ok()?;
+        settings.webhooks.targets = config.targets().into();
+        let clock = Arc::new(SystemClock::default());
+        let ctx = Ctx::new(store.clone(), chain, clock, Arc::new(SystemEntropy::default()), settings);
+        // Without the lanes of the database, those of the keys count, as in a first start.
+        let _ = app::lanes::refresh(&ctx).await;
+        Some(ctx)
+    }
+
+    async fn close(self) {
+        if let Some(Ok(store)) = self.store {
+            store.close().await;
+        }
     }
 }
 
@@ -93,19 +192,6 @@ fn text_of(value: &Value) -> String {
         Value::Array(items) if items.is_empty() => "none".to_owned(),
         Value::Array(items) => items.iter().map(text_of).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
-    }
-}
-
-fn report(what: &str, found: Result<String, StartError>) -> u32 {
-    match found {
-        Ok(found) => {
-            println!("{what:<24} ok: {found}");
-            0
-        }
-        Err(error) => {
-            println!("{what:<24} FAILED: {error}");
-            1
-        }
     }
 }
 
@@ -161,20 +247,46 @@ pub fn write_secrets(config: &ResolvedConfig, file: &Path) -> Result<(), StartEr
     Ok(())
 }
 
-async fn check_database(config: &ResolvedConfig) -> Result<String, StartError> {
-    let path = config.database_url.expose_secret().strip_prefix("sqlite:").map(Path::new);
-    // Opening would create the file, but a check must not change anything.
-    if path.is_some_and(|path| !path.exists()) {
-        return Ok("SQLite, will be created at the first start".to_owned());
+async fn check_database(
+    config: &ResolvedConfig,
+    store: Option<&Result<Store, StartError>>,
+) -> Result<String, StartError> {
+    let is_live = config.environment == EnvironmentSetting::Live;
+    if config.rpc_urls.is_empty() {
+        storage_files::require_database(config)?;
     }
-    let store = database::open(config).await?;
+    let store = match store {
+        None if is_live => {
+            return Err(StartError::Other(
+                "there is no SQLite database yet: run `foretell migrate`".to_owned(),
+            ));
+        }
+        None => return Ok("SQLite, will be created at the first start".to_owned()),
+        Some(Err(error)) => return Err(StartError::Other(error.to_string())),
+        Some(Ok(store)) => store,
+    };
+    storage_files::check_database(store).await?;
     store.ping().await?;
     let engine = match store.engine() {
         Engine::Sqlite => "SQLite",
         Engine::Postgres => "PostgreSQL",
     };
-    store.close().await;
+    // Outside of `live`, a start migrates.
+    if store.schema().await? == Schema::Older && !is_live {
+        return Ok(format!("{engine}, the next start migrates its schema"));
+    }
+    database::require_current_schema(store).await?;
     Ok(engine.to_owned())
+}
+
+/// Compares the contracts with `deployment.json`, as the start of a live service does.
+async fn check_deployment(config: &ResolvedConfig, opened: &Opened) -> Result<String, StartError> {
+    let Some(Ok(chain)) = &opened.chain else {
+        return Err(StartError::Other("not compared: see the check of the chain".to_owned()));
+    };
+    let secrets = Secrets::load_for(&config.secrets_file, &config.roles)?;
+    crate::deployment::check_live(config, chain, &secrets).await?;
+    Ok(format!("the contracts are those of {}", config.deployment.display()))
 }
 
 async fn check_replica(config: &ResolvedConfig) -> Result<String, StartError> {
@@ -184,16 +296,13 @@ async fn check_replica(config: &ResolvedConfig) -> Result<String, StartError> {
     Ok(format!("a copy of the database, {} blocks behind", missing?))
 }
 
-async fn check_chain(config: &ResolvedConfig) -> Result<String, StartError> {
-    if config.rpc_urls.is_empty() {
-        return Ok("embedded".to_owned());
-    }
-    let contracts = read_contracts(&config.contracts)?;
-    let nodes = Nodes::new(&config.exposed_rpc_urls(), config.node_agreement, &contracts)?;
-    let chain = Chain::over(&nodes, contracts);
-    // Nodes are unusable until they were checked once.
-    nodes.check_all().await;
-    let reports = nodes.report();
+async fn check_chain(config: &ResolvedConfig, opened: &Opened) -> Result<String, StartError> {
+    let chain = match &opened.chain {
+        None => return check_embedded(config, opened).await,
+        Some(Err(error)) => return Err(StartError::Other(error.to_string())),
+        Some(Ok(chain)) => chain,
+    };
+    let reports = chain.nodes().map(|nodes| nodes.report()).unwrap_or_default();
     for NodeReport { host, standing, head, .. } in &reports {
         match standing {
             NodeStatus::Usable => println!("node           {host}: at block {head}"),
@@ -212,28 +321,18 @@ async fn check_chain(config: &ResolvedConfig) -> Result<String, StartError> {
     Ok(format!("chain {} at block {}, {usable} of {} nodes", chain.chain_id(), head.number, reports.len()))
 }
 
-fn is_this_machine(url: &reqwest::Url) -> bool {
-    let is_loopback =
-        |host: &str| host.trim_matches(['[', ']']).parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
-    url.host_str().is_none_or(|host| host == "localhost" || is_loopback(host))
-}
-
-/// Returns a warning if another machine could read or change what is sent to Redis.
-fn redis_warning(config: &ResolvedConfig) -> Option<String> {
-    let url = reqwest::Url::parse(config.redis_url.as_ref()?.expose_secret()).ok()?;
-    let is_plaintext = matches!(url.scheme(), "redis" | "valkey") && !is_this_machine(&url);
-    is_plaintext.then(|| "redis: everything is sent in plaintext. Use rediss://".to_owned())
-}
-
-/// Returns a warning if another machine could read or change what is sent to NATS.
-fn nats_warning(nats: &NatsSettings) -> Option<String> {
-    let is_plaintext = |server: &&String| {
-        let url = reqwest::Url::parse(server).ok();
-        url.is_some_and(|url| url.scheme() == "nats" && !is_this_machine(&url))
-    };
-    nats.servers.iter().find(is_plaintext).map(|server| {
-        format!("{server} may be sent everything in plaintext, unless it requires TLS. Use tls://")
-    })
+/// Checks the file of the embedded chain, and that it is the chain of the database, as a start does.
+async fn check_embedded(config: &ResolvedConfig, opened: &Opened) -> Result<String, StartError> {
+    if let Some(running) = storage_files::check_chain(config).await? {
+        running.wait().await?;
+    }
+    // A start migrates an older schema first, so only it can compare the two.
+    if let Some(Ok(store)) = &opened.store
+        && store.schema().await? == Schema::Current
+    {
+        storage_files::require_chain(config, store).await?;
+    }
+    Ok("embedded".to_owned())
 }
 
 async fn check_limits(config: &ResolvedConfig) -> Result<String, StartError> {
@@ -285,31 +384,6 @@ mod tests {
         ] {
             assert!(value(&printed, name).starts_with(expected), "{name}: {}", value(&printed, name));
         }
-    }
-
-    #[test]
-    fn connections_to_other_machines_that_are_not_verified_are_reported() {
-        let warnings = |environment: &str, database: &str, redis: &str| {
-            let text = format!(
-                "environment = \"{environment}\"\ndatabase-url = \"{database}\"\nredis-url = \"{redis}\""
-            );
-            let config = toml::from_str::<Settings>(&text).unwrap().decide().unwrap();
-            (database::transport_warning(&config, &config.database_url).unwrap(), redis_warning(&config))
-        };
-        for (environment, database, redis, are_weak) in [
-            ("live", "postgres://db.internal/d", "rediss://cache.internal", false),
-            ("live", "postgres://localhost/d", "redis://127.0.0.1", false),
-            ("live", "sqlite:/d.db", "redis://[::1]", false),
-            ("live", "postgres://db.internal/d?sslmode=require", "redis://cache.internal", true),
-            ("live", "postgres://db.internal/d?sslmode=disable", "redis://10.0.0.7", true),
-            ("test", "postgres://db.internal/d", "redis://cache.internal", true),
-        ] {
-            let (of_database, of_redis) = warnings(environment, database, redis);
-            assert_eq!((of_database.is_some(), of_redis.is_some()), (are_weak, are_weak), "{database}");
-        }
-        let (of_database, _) = warnings("live", "postgres://db.internal/d?sslmode=require", "redis://h");
-        let expected = "sslmode=require: the server's certificate is not verified. Use sslmode=verify-full";
-        assert_eq!(of_database.as_deref(), Some(expected));
     }
 
     #[test]

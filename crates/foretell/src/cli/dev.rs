@@ -23,6 +23,7 @@ use crate::rpc::{OptionalListen, RpcEndpoints};
 use crate::run::{Parts, PublicEndpoint, Running, default_app_url, listen, lock_folder};
 use crate::secrets::Secrets;
 use crate::service_file::ServiceFile;
+use crate::start_checks;
 use crate::start_error::StartError;
 
 /// The options of `foretell dev`.
@@ -99,6 +100,8 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
     let secrets = Secrets::load(&config.secrets_file)?;
     let clock = Arc::new(SystemClock::default());
     let mut parts = Parts::open(&config, secrets, Arc::clone(&clock) as Arc<dyn Clock>, entropy).await?;
+    start_checks::raise_limit();
+    parts.limit_connections(start_checks::fitting_connections(&parts.ctx, &config));
     let node = parts.node.clone().ok_or_else(|| StartError::Other("the chain is not embedded".into()))?;
     // Time that the test clock was advanced by persists in the chain. The service must not run at
     // an earlier time than the chain's newest block.

@@ -17,6 +17,7 @@ use crate::rpc::{OptionalListen, RpcEndpoints};
 use crate::run::{Parts, PublicEndpoint, Running, listen};
 use crate::secrets::Secrets;
 use crate::service_file::ServiceFile;
+use crate::start_checks;
 use crate::start_error::StartError;
 
 /// The log level if none is configured.
@@ -32,7 +33,9 @@ pub async fn run(config: ResolvedConfig, source: ConfigSource) -> Result<(), Sta
         false => Secrets::load_for(&config.secrets_file, &config.roles)?,
         true => Secrets::load_or_generate(&config.secrets_file, entropy.as_ref(), 1)?,
     };
-    let parts = Parts::open(&config, secrets, Arc::new(SystemClock::default()), entropy).await?;
+    let mut parts = Parts::open(&config, secrets, Arc::new(SystemClock::default()), entropy).await?;
+    start_checks::log(&start_checks::run(Some(&parts.ctx), &config).await)?;
+    parts.limit_connections(start_checks::fitting_connections(&parts.ctx, &config));
     // Listen after the migrations, so that no client connects to a service that cannot respond yet.
     let endpoint = match config.roles.has(ProcessRole::Api) {
         true => Some(public_endpoint(&parts, &config)?),

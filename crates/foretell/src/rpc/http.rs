@@ -51,6 +51,7 @@ pub async fn serve(
         limits: LIMITS,
         trusted_proxies: TrustedProxies::default(),
         draining: CancellationToken::new(),
+        metrics: None,
     };
     server.run(stop.cancelled_owned()).await;
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use app::metrics::Metrics;
+use app::metrics::{Metrics, SpanOutcome};
 use app::traces::{Span, SpanSink};
 use opentelemetry_sdk::trace::SpanExporter;
 use tokio::sync::mpsc;
@@ -52,7 +52,7 @@ impl SpanSink for SpanQueue {
     fn record(&self, spans: Vec<Span>) {
         let refused = spans.into_iter().filter_map(|span| self.spans.try_send(span).err()).count() as u64;
         if refused > 0 {
-            self.metrics.trace_spans("queue_full", refused);
+            self.metrics.trace_spans(SpanOutcome::QueueFull, refused);
             // Logged by the task that sends, so that a flood of spans is no flood of lines.
             self.left_out.fetch_add(refused, Ordering::Relaxed);
         }
@@ -102,9 +102,9 @@ impl<E: SpanExporter> Sending<E> {
         let count = spans.len() as u64;
         let batch = spans.drain(..).map(to_otlp).collect();
         match self.exporter.export(batch).await {
-            Ok(()) => self.metrics.trace_spans("sent", count),
+            Ok(()) => self.metrics.trace_spans(SpanOutcome::Sent, count),
             Err(error) => {
-                self.metrics.trace_spans("failed", count);
+                self.metrics.trace_spans(SpanOutcome::Failed, count);
                 tracing::warn!(%error, spans = count, "the collector of traces did not take spans: they are lost");
             }
         }

@@ -63,7 +63,7 @@ impl Anvil {
         self.call("eth_sendTransaction", json!([call])).await;
     }
 
-    async fn call(&self, method: &str, params: Value) -> Value {
+    pub async fn call(&self, method: &str, params: Value) -> Value {
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         http.post(&self.url).json(&request).send().await.unwrap().json().await.unwrap()

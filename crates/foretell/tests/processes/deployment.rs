@@ -40,6 +40,31 @@ async fn assert_needs_migration(home: &Path, anvil: &Anvil) {
     }
 }
 
+/// Runs `foretell config check`. Returns whether it passed, and what it printed.
+async fn checked(home: &Path, anvil: &Anvil) -> (bool, String) {
+    let output = live(home, anvil).args(["config", "check"]).stdout(Stdio::piped()).output().await.unwrap();
+    (output.status.success(), String::from_utf8(output.stdout).unwrap())
+}
+
+/// Checks that executors without gas are named before anybody trades, and that the check passes once
+/// they have some.
+async fn assert_check_wants_gas(home: &Path, anvil: &Anvil) {
+    let executors = Secrets::load(&home.join("secrets.json")).unwrap().executors().unwrap();
+    for (balance, passes) in [("0x0", false), ("0xde0b6b3a7640000", true)] {
+        for executor in &executors {
+            anvil.call("anvil_setBalance", serde_json::json!([executor.address(), balance])).await;
+        }
+        let (passed, text) = checked(home, anvil).await;
+        assert_eq!(passed, passes, "{text}");
+        let line = text.lines().find(|line| line.starts_with("gas  ")).unwrap();
+        assert_eq!(
+            line.contains("cannot pay for a transaction: lane 0") && line.contains("has 0 wei"),
+            !passes,
+            "{line}"
+        );
+    }
+}
+
 fn file_of_key(home: &Path) -> PathBuf {
     let path = home.join("deployer.key");
     std::fs::write(&path, FUNDER_KEY).unwrap();
@@ -85,17 +110,22 @@ async fn a_live_service_accepts_only_the_contracts_of_its_deployment() {
     serve.args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::null());
     Process::start_unready(serve, home.path()).await.kill().await;
 
+    assert_check_wants_gas(home.path(), &anvil).await;
     // A guardian that differs from the recorded one, as after an unrecorded hand-over.
     let record = home.path().join("deployment.json");
     let mut recorded = json(&record);
     recorded["guardian"] = Address::repeat_byte(0x99).to_string().into();
     std::fs::write(&record, recorded.to_string()).unwrap();
+    let (passed, text) = checked(home.path(), &anvil).await;
+    assert!(!passed && text.contains("deployment               FAILED: the contracts differ"), "{text}");
     for command in [&["deploy", "--verify"][..], &["serve", "--listen", "127.0.0.1:0"]] {
         let (done, error) = ended(live(home.path(), &anvil).args(command)).await;
         assert!(!done && error.contains("the guardian is"), "{error}");
     }
     let (done, error) = ended(live(home.path(), &anvil).args(["deploy", "--record"])).await;
     assert!(done, "{error}");
+    let (passed, text) = checked(home.path(), &anvil).await;
+    assert!(passed && text.contains("deployment               ok: the contracts are those of"), "{text}");
     assert_eq!(json(&record)["guardian"], Address::repeat_byte(0x13).to_string().to_lowercase().as_str());
 
     // As if this program had one migration more than the database.
@@ -108,4 +138,9 @@ async fn a_live_service_accepts_only_the_contracts_of_its_deployment() {
     assert_eq!(forgotten.await, Ok(1));
     store.close().await;
     assert_needs_migration(home.path(), &anvil).await;
+    let (passed, text) = checked(home.path(), &anvil).await;
+    assert!(
+        !passed && text.contains("database                 FAILED: the database schema is older"),
+        "{text}"
+    );
 }

@@ -43,6 +43,7 @@ mod sandbox;
 mod service;
 mod slow;
 mod slow_node;
+mod start_checks;
 mod stop;
 mod storage;
 mod storm;

@@ -1,5 +1,6 @@
 //! A service whose nodes are missing, fail under load, return wrong data, or serve another chain.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -214,6 +215,35 @@ async fn settled(stage: &Stage) -> i64 {
     let ended = ended.await;
     store.close().await;
     ended
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recovery_without_a_service_reads_the_blocks_and_says_so() {
+    let Some(stage) = Stage::prepare(1).await else { return };
+    let database = stage.home.path().join("foretell.db");
+    let earlier = std::fs::read(&database).unwrap();
+    let service = Process::start(stage.command(), stage.home.path()).await;
+    let (status, _, body) = stage.trade(&service, "after-the-backup").await;
+    assert_eq!(status, 201, "{body}");
+    let store = Store::open(&database_url(&stage.home)).await.unwrap();
+    oracle::settled(&store).await;
+    store.close().await;
+    service.terminate().await;
+    for end in ["-wal", "-shm"] {
+        drop(std::fs::remove_file(format!("{}{end}", database.display())));
+    }
+    std::fs::write(&database, earlier).unwrap();
+
+    let mut recover = foretell(stage.home.path());
+    recover.args(["--rpc-url", stage.proxies[0].url(), "admin", "--json", "recover"]);
+    let output = recover.stdout(Stdio::piped()).stderr(Stdio::piped()).output().await.unwrap();
+    let progress = String::from_utf8(output.stderr).unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["recoveredTrades"], 1, "{report} {progress}");
+    assert!(progress.contains("is not settled yet. Blocks read: up to"), "{progress}");
+    assert!(progress.contains("; this command reads them"), "{progress}");
+    let id = body["trade"]["id"].as_str().unwrap().to_owned();
+    stage.check(&[("after-the-backup".to_owned(), id)].into()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

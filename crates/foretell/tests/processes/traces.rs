@@ -134,7 +134,8 @@ async fn assert_is_unaffected_by(address: &str) {
     }
     let mut polls = tokio::time::interval(Duration::from_millis(100));
     let counted = async {
-        while !metrics(&service).await.contains("foretell_trace_spans_total{outcome=\"failed\"}") {
+        let none = "foretell_trace_spans_total{outcome=\"failed\"} 0\n";
+        while metrics(&service).await.contains(none) {
             polls.tick().await;
         }
     };

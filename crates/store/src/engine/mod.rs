@@ -149,6 +149,13 @@ impl Database {
         }
     }
 
+    pub(crate) fn pool_limits(&self) -> Vec<(&'static str, usize)> {
+        match self {
+            Self::Sqlite(_) => Vec::new(),
+            Self::Postgres(postgres) => postgres.pool_limits(),
+        }
+    }
+
     /// Runs `unit` as one transaction.
     pub(crate) async fn write<I, T, E>(
         &self,

@@ -13,6 +13,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::attempt::{self, Attempted};
 use super::span;
 use super::{Hold, Shared};
+use crate::metrics::AttemptOutcome;
 use crate::{AppError, Ctx};
 
 /// The number of events posted from one queue before it yields to queues that wait for a slot.
@@ -135,11 +136,11 @@ async fn finish(
 }
 
 /// Returns the outcome as metrics name it.
-const fn outcome_of(ending: AttemptResult) -> &'static str {
+const fn outcome_of(ending: AttemptResult) -> AttemptOutcome {
     match ending {
-        AttemptResult::Delivered => "delivered",
-        AttemptResult::Retry => "retry",
-        AttemptResult::Failed => "failed",
+        AttemptResult::Delivered => AttemptOutcome::Delivered,
+        AttemptResult::Retry => AttemptOutcome::Retry,
+        AttemptResult::Failed => AttemptOutcome::Failed,
     }
 }
 

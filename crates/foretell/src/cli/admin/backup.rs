@@ -43,6 +43,7 @@ pub async fn run(args: BackupArgs, admin: &AdminCtx) -> Result<CommandOutput, St
         .store
         .write(manifest.clone(), |tx, manifest| {
             Box::pin(async move {
+                store::operations::put_last_backup(tx, manifest.created_at).await?;
                 note(tx, Act::new("backup", "service").after(manifest));
                 Ok(())
             })

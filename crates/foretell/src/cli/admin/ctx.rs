@@ -29,8 +29,8 @@ const SYNC_INTERVAL: Duration = Duration::from_millis(100);
 const SYNC_LOOKS: u32 = 100;
 /// Interval between two checks for a receipt. Short, because the operator waits at a terminal.
 const RECEIPT_INTERVAL: Duration = Duration::from_millis(50);
-/// The URL of a chain if no service has recorded one. Nothing listens there.
-const NOWHERE: &str = "http://127.0.0.1:1/";
+/// The URL of a chain that nobody asks, or that no service has recorded. Nothing listens there.
+pub const NOWHERE: &str = "http://127.0.0.1:1/";
 
 /// The configuration and the open database.
 pub struct AdminCtx {
@@ -132,7 +132,9 @@ impl AdminCtx {
         {
             return self.beside(url, contracts, chain_id).await;
         }
-        let nodes = Nodes::new(&rpc_urls, 1, &contracts)?;
+        // The service's own file does not have the number of nodes that must agree.
+        let agreement = if self.config.rpc_urls.is_empty() { 1 } else { self.config.node_agreement };
+        let nodes = Nodes::new(&rpc_urls, agreement, &contracts)?;
         let of_service = chain_id.map(|chain_id| ChainIdentity { chain_id, genesis_hash: None });
         // Another program may have taken the address meanwhile and serve another chain there.
         if let Some(identity) = app::nodes::find_identity(&self.store).await?.or(of_service) {
@@ -165,6 +167,14 @@ impl AdminCtx {
             app::Config::new(self.config.environment.into(), secrets.key_pepper()?, secrets.sealing_keys()?);
         settings.webhooks.targets = self.config.targets().into();
         settings.executors = crate::lanes::addresses(&self.config, &secrets)?;
+        // What a command settles must be as final as what the service settles. Without nodes in the
+        // settings, only a running service knows its rule, and it settles everything itself.
+        if !self.config.rpc_urls.is_empty() {
+            settings.confirmations = self.config.confirmations;
+            settings.finality = self.config.finality.into();
+            settings.redemptions = self.config.redemptions.into();
+            settings.min_claim = self.config.min_claim;
+        }
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         Ok(Ctx::new(self.store.clone(), chain, clock, Arc::new(SystemEntropy::default()), settings))
     }
@@ -213,7 +223,7 @@ impl AdminCtx {
     }
 }
 
-const NO_CONTRACTS: Contracts = Contracts {
+pub const NO_CONTRACTS: Contracts = Contracts {
     usdc: Address::ZERO,
     authority: Address::ZERO,
     hub: Address::ZERO,

@@ -48,6 +48,7 @@ use crate::config::ResolvedConfig;
 use crate::secrets::{KeyText, RoleSecrets};
 use crate::start_error::StartError;
 use ctx::AdminCtx;
+pub(super) use ctx::{NO_CONTRACTS, NOWHERE};
 use output::CommandOutput;
 
 /// The arguments of `foretell admin`.

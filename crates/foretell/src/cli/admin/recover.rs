@@ -1,9 +1,12 @@
 //! `foretell admin recover`: brings a restored database in line with the chain.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use app::Ctx;
-use app::recovery::{Advance, LostTrade, RecoveryPlan, advance, open_for_operator, plan};
+use app::ledger::Sync;
+use app::recovery::{
+    BlockReader, LostTrade, RecoveryDriver, RecoveryPlan, RecoveryStep, RecoveryWait, open_for_operator, plan,
+};
 use clap::Args;
 use domain::ErrorCode;
 use serde_json::json;
@@ -14,9 +17,12 @@ use super::output::{CommandOutput, OutputRecord};
 use super::refuse;
 use crate::start_error::StartError;
 
-/// Interval and maximum number of attempts to continue: one minute in total.
+/// Interval between attempts to continue.
 const INTERVAL: Duration = Duration::from_millis(250);
-const TRIES: u32 = 240;
+/// The command gives up if nothing has changed for this long. A chain makes blocks more often.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Shortest time between two lines about the progress.
+const SHOWN_EVERY: Duration = Duration::from_secs(2);
 
 /// The options of a recovery.
 #[derive(Debug, Args)]
@@ -37,20 +43,62 @@ pub async fn run(args: RecoverArgs, admin: &AdminCtx) -> Result<CommandOutput, S
     // The recovery waits until these executors have no pending transactions.
     let executors = ctx.config.executors.clone();
     let open = open_for_operator(&ctx, args.from).await?;
+    // An embedded chain is only in the process that runs it, and its sync is there too.
+    let reads_blocks = !admin.config.rpc_urls.is_empty();
+    let sync = reads_blocks.then(|| Sync::new(ctx.uuid().to_string(), admin.config.first_block));
+    let driver = RecoveryDriver::new(sync, executors);
+    let waited = drive(&ctx, &driver).await;
+    // A service that starts now must not wait until the lease expires.
+    driver.release(&ctx).await?;
+    match waited? {
+        None => ended(&ctx, open.id).await,
+        Some(wait) => Err(refuse(ErrorCode::DependencyUnavailable, advice(&wait))),
+    }
+}
+
+/// Continues the recovery until it has ended. Returns what it waits for if nothing has changed for
+/// some time.
+async fn drive(ctx: &Ctx, driver: &RecoveryDriver) -> Result<Option<RecoveryWait>, StartError> {
     let mut tries = tokio::time::interval(INTERVAL);
-    let mut waits_for = String::new();
-    for _ in 0..TRIES {
+    let mut seen: Option<RecoveryWait> = None;
+    let (mut changed_at, mut shown_at) = (Instant::now(), None::<Instant>);
+    loop {
         tries.tick().await;
-        match advance(&ctx, &executors).await? {
-            Advance::Waiting(why) => waits_for = why,
-            // The running service may have completed the recovery first.
-            Advance::Done(_) | Advance::Idle => return ended(&ctx, open.id).await,
+        let wait = match driver.step(ctx).await? {
+            RecoveryStep::Ended => return Ok(None),
+            RecoveryStep::Waiting(wait) => wait,
+        };
+        if seen.as_ref() != Some(&wait) {
+            changed_at = Instant::now();
+            if shown_at.is_none_or(|at| at.elapsed() >= SHOWN_EVERY) {
+                shown_at = Some(Instant::now());
+                // Standard output has the report.
+                eprintln!("waiting: {wait}");
+            }
+            seen = Some(wait);
+        } else if changed_at.elapsed() >= PATIENCE {
+            return Ok(seen);
         }
     }
-    let detail = format!(
-        "The recovery is waiting: {waits_for}. A running service completes it and signs nothing until then. Run the command again to see the report."
-    );
-    Err(refuse(ErrorCode::DependencyUnavailable, detail))
+}
+
+/// Says what the recovery waits for and what to do about it.
+fn advice(wait: &RecoveryWait) -> String {
+    let next = match wait.reader {
+        BlockReader::Nobody => {
+            "Start the service: it reads the blocks, completes the recovery and signs nothing until then."
+        }
+        BlockReader::Service => {
+            "The running process must read these blocks: see `foretell admin sync status` and its log."
+        }
+        BlockReader::Driver if wait.read.is_some_and(|read| read >= wait.head) => {
+            "All blocks are read, and the chain has made none for a minute: check the node. The recovery stays open, and nothing is signed."
+        }
+        BlockReader::Driver => {
+            "The node does not give the next blocks: check it. The recovery stays open, and nothing is signed."
+        }
+    };
+    format!("The recovery is waiting: {wait}. {next} Then run this command again, which continues.")
 }
 
 async fn ended(ctx: &Ctx, id: i64) -> Result<CommandOutput, StartError> {
@@ -99,4 +147,27 @@ fn trade_of(trade: &LostTrade) -> serde_json::Value {
         "becomes": trade.becomes.as_str(),
         "attributed": trade.is_attributed,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_advice_names_the_blocks_and_the_next_step() {
+        let wait = |reader, read| RecoveryWait {
+            why: "block 22 is not settled yet".to_owned(),
+            read: Some(read),
+            settled: Some(15),
+            head: 22,
+            reader,
+        };
+        let idle = advice(&wait(BlockReader::Driver, 22));
+        let expected = "The recovery is waiting: block 22 is not settled yet. Blocks read: up to 22, settled: up \
+            to 15, newest on chain: 22; this command reads them. All blocks are read, and the chain has made none";
+        assert!(idle.starts_with(expected), "{idle}");
+        assert!(advice(&wait(BlockReader::Driver, 18)).contains("does not give the next blocks"));
+        assert!(advice(&wait(BlockReader::Service, 18)).contains("`foretell admin sync status`"));
+        assert!(advice(&wait(BlockReader::Nobody, 18)).contains("Start the service"));
+    }
 }

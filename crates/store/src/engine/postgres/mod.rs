@@ -96,6 +96,11 @@ impl Postgres {
         self.pools.connect_outside().await
     }
 
+    pub(super) fn pool_limits(&self) -> Vec<(&'static str, usize)> {
+        let of_replica = |replica: &Arc<Replica>| (REPLICA_POOL, replica.sessions.pool.status().max_size);
+        self.pools.limits().into_iter().chain(self.replica.as_ref().map(of_replica)).collect()
+    }
+
     pub(super) fn units_per_user(&self) -> usize {
         self.pools.units_per_user()
     }

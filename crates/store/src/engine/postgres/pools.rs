@@ -155,6 +155,17 @@ impl Pools {
         Ok(())
     }
 
+    /// Returns how many connections each pool may have.
+    pub(super) fn limits(&self) -> Vec<(&'static str, usize)> {
+        let named = [
+            ("reads", &self.reads),
+            ("writes", &self.writes),
+            ("workers", &self.workers),
+            ("maintenance", &self.maintenance),
+        ];
+        named.into_iter().map(|(name, sessions)| (name, sessions.pool.status().max_size)).collect()
+    }
+
     pub(super) fn close(&self) {
         for sessions in [&self.reads, &self.writes, &self.workers, &self.maintenance] {
             sessions.pool.close();
