@@ -18,6 +18,7 @@ use store::users::{Account, User};
 use store::{StoreError, Tx};
 
 use crate::audit_log::around;
+use crate::sessions::act_of;
 use crate::{AppError, Ctx};
 
 /// The lifetime of a delegation whose key does not expire earlier: one year.
@@ -123,6 +124,7 @@ pub struct Owners {
 }
 
 /// Reads the current owners of a user's account from the chain, and stores them if they changed.
+/// Whoever is no longer an owner is signed out.
 pub async fn owners(ctx: &Ctx, user_id: UserId) -> Result<Owners, AppError> {
     let account = account_of(ctx, user_id).await?;
     let on_chain = ctx.chain.account_owners(account.address).await?;
@@ -133,11 +135,22 @@ pub async fn owners(ctx: &Ctx, user_id: UserId) -> Result<Owners, AppError> {
     };
     let texts: Vec<String> = owners.iter().map(AccountOwner::to_string).collect();
     if stored_owners(ctx, user_id).await? != texts {
-        ctx.store
-            .write((user_id, texts), |tx, (user_id, texts)| {
-                Box::pin(store::users::replace_owners(tx, *user_id, texts))
+        let ended = ctx
+            .store
+            .write((user_id, texts, ctx.now()), |tx, (user_id, texts, now)| {
+                Box::pin(async move {
+                    let ended = store::users::replace_owners(tx, *user_id, texts, *now).await?;
+                    if ended > 0 {
+                        let sessions = json!({ "ended": ended });
+                        note(tx, act_of(*user_id, "session.end-removed").after(sessions));
+                    }
+                    Ok(ended)
+                })
             })
             .await?;
+        if ended > 0 {
+            ctx.process.session_cache.forget(user_id);
+        }
     }
     Ok(Owners { account, provisioned, owners })
 }

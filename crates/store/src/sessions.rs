@@ -148,6 +148,19 @@ pub async fn mark_ended_of_credential(
     tx.exec(SQL, &params![now, user_id, credential_id]).await
 }
 
+/// Ends the sessions that owners have signed in that the account no longer has. Returns their number.
+pub async fn mark_ended_of_removed_owners(
+    tx: &mut Tx,
+    user_id: UserId,
+    now: Timestamp,
+) -> Result<u64, StoreError> {
+    const SQL: &str = "UPDATE sessions SET ended_at_ms = $1
+        WHERE user_id = $2 AND ended_at_ms IS NULL AND credential_id IN
+            (SELECT id FROM credentials c WHERE c.user_id = $2 AND c.kind = 'owner' AND NOT EXISTS
+                (SELECT 1 FROM account_owners o WHERE o.user_id = $2 AND o.owner = c.public_key))";
+    tx.exec(SQL, &params![now, user_id]).await
+}
+
 /// Deletes at most `limit` sessions that were last used before `before`. Returns their number.
 pub async fn delete_before(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
     const SQL: &str = "DELETE FROM sessions WHERE id IN

@@ -26,15 +26,21 @@ pub async fn list_credentials(ctx: &Ctx, person: &Person) -> Result<Vec<Credenti
     Ok(ctx.store.read(user_id, |tx, id| Box::pin(store::credentials::list(tx, *id))).await?)
 }
 
-/// Returns the number of owners that are none of the user's own passkeys and wallets. They can move the
-/// money of the account, too.
+/// Returns the number of owners that another person may hold. They can move the money of the account,
+/// too.
+///
+/// Whoever signed up for the account has let all of its passkeys and wallets in. To a wallet that has
+/// entered an account of somebody else, every other owner may be a stranger.
 pub async fn count_other_owners(
     ctx: &Ctx,
     person: &Person,
     owners: &[AccountOwner],
 ) -> Result<usize, AppError> {
+    let credentials = list_credentials(ctx, person).await?;
+    let used = person.session().credential_id;
+    let signed_up = credentials.iter().any(|it| it.id == used && it.signed_up);
     let own: Vec<AccountOwner> =
-        list_credentials(ctx, person).await?.iter().map(|it| owner_of(&it.key)).collect();
+        credentials.iter().filter(|it| signed_up || it.id == used).map(|it| owner_of(&it.key)).collect();
     Ok(owners.iter().filter(|owner| !own.contains(owner)).count())
 }
 

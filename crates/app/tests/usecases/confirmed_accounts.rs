@@ -13,6 +13,7 @@ use domain::ErrorCode;
 use domain::ids::CredentialId;
 use domain::owner_act::OwnerActStatus;
 use domain::passkey::ChallengePurpose;
+use domain::session::SessionToken;
 use store::Store;
 use testkit::{RpcFault, TestApp, TestUser, device};
 
@@ -132,13 +133,43 @@ store::on_each_engine! {
         assert!(is_unknown(&sign_in_to(&app, &named, None).await));
 
         let named = app.sign_text_of(&paper, user.account).await;
-        assert_eq!(sign_in_to(&app, &named, None).await.unwrap().user_id(), user.id);
+        let entered = sign_in_to(&app, &named, None).await.unwrap();
+        assert_eq!(entered.user_id(), user.id);
         assert_eq!(try_sign_in(&app, &paper).await.unwrap().user_id(), user.id);
+        // Who signed up knows both. To who came later, the other one may be a stranger.
         assert_eq!(people::count_other_owners(&app.ctx, &ada, &owners).await.unwrap(), 0);
+        assert_eq!(people::count_other_owners(&app.ctx, &entered, &owners).await.unwrap(), 1);
         remove_owner(&app, &user, &paper).await;
         assert!(is_unknown(&try_sign_in(&app, &paper).await));
         let named = app.sign_text_of(&paper, user.account).await;
         assert!(is_unknown(&sign_in_to(&app, &named, None).await));
+    }
+
+    async fn the_sessions_of_a_removed_owner_end(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let (first, lost) = (wallet(&app), wallet(&app));
+        let (ada, user) = person(&app, &first).await;
+        add_wallet(&app, &ada, &lost).await;
+        let open = async |wallet: &Signer| {
+            let proof = app.sign_text(wallet, ChallengePurpose::SignIn, None).await;
+            sessions::sign_in(&app.ctx, &Proof::Wallet(proof), None, &device()).await.unwrap().token
+        };
+        let is_open = async |token: &SessionToken| {
+            sessions::find(&app.ctx, token.expose(), device().ip).await.unwrap().is_some()
+        };
+        // A wallet that only signs in is no removed owner.
+        let token = open(&lost).await;
+        accounts::owners(&app.ctx, user.id).await.unwrap();
+        assert!(is_open(&token).await);
+        add_owner(&app, &user, &lost).await;
+        accounts::owners(&app.ctx, user.id).await.unwrap();
+        assert!(is_open(&token).await);
+
+        remove_owner(&app, &user, &lost).await;
+        let kept = open(&first).await;
+        accounts::owners(&app.ctx, user.id).await.unwrap();
+        assert!(!is_open(&token).await);
+        assert!(is_open(&kept).await);
     }
 
     async fn with_several_accounts_the_person_chooses(store: Store) {
