@@ -421,6 +421,17 @@ pub struct Confirmation {
     pub expires_at: String,
 }
 
+/// The page on which the account's owner confirms a held trade.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ConfirmationPage {
+    /// The page.
+    pub url: String,
+    /// The time at which the trade fails if it is not confirmed.
+    pub expires_at: String,
+}
+
 /// A trade.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -479,6 +490,8 @@ pub struct Trade {
     pub origin: Option<String>,
     /// Only when a held trade is created.
     pub confirmation: Option<Confirmation>,
+    /// Instead of `confirmation`, if the key is an agent's.
+    pub confirmation_page: Option<ConfirmationPage>,
 }
 
 impl Trade {

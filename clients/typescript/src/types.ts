@@ -31,7 +31,7 @@ export type WebhookSecret = One<"rotateWebhookSecret">;
 export type WebhookDelivery = One<"getWebhookEvent">;
 export type WebhookEndpoint = One<"getWebhookEndpoint">;
 export type QueuedEvent = One<"sendTestWebhook">;
-/** A trade as it was created. A held trade has `confirmation`. */
+/** A trade as it was created. A held trade has `confirmation` or, if an agent created it, `confirmationPage`. */
 export type CreatedTrade = One<"createTrade", 201>;
 /** The result of a dry run. */
 export type DryRun = Extract<One<"createTrade", 200>, { dryRun: boolean }>;

@@ -7,21 +7,46 @@ use domain::ids::UserId;
 use domain::key::{KeyLimits, Scope};
 use store::keys::Key;
 
-use crate::AppError;
+use crate::audit_log::Actor;
+use crate::{AppError, Ctx};
 
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The key of the request.
     pub key: Arc<Key>,
+    uses_agent_tools: bool,
 }
 
 impl Caller {
+    pub const fn new(key: Arc<Key>) -> Self {
+        Self { key, uses_agent_tools: false }
+    }
+
+    /// The same caller, who sent the request through the tools for agents.
+    #[must_use]
+    pub fn through_agent_tools(self) -> Self {
+        Self { uses_agent_tools: true, ..self }
+    }
+
+    /// Returns whether a model may have chosen the request: it came through the tools for agents,
+    /// or its key is an agent's.
+    pub fn is_agent(&self) -> bool {
+        self.uses_agent_tools || self.key.is_agent
+    }
+
     pub fn user_id(&self) -> UserId {
         self.key.user_id
     }
 
     pub fn limits(&self) -> KeyLimits {
         self.key.limits()
+    }
+
+    /// Returns the context in which the key's holder changes the key: the audit log names the key.
+    pub(crate) fn acting(&self, ctx: &Ctx) -> Ctx {
+        let (name, user) = (format!("key:{}", self.key.id), format!("user:{}", self.user_id()));
+        let actor = Actor { name, os_user: user, host: String::new() };
+        Ctx { store: ctx.store.acting_as(actor, Arc::clone(&ctx.clock)), ..ctx.clone() }
     }
 
     /// Checks that the key has `scope`.

@@ -3,6 +3,7 @@
 //! Every change goes through a function in this crate. Reads without rules go directly from the
 //! handlers to the store.
 
+pub mod access;
 pub mod accounts;
 pub mod admin;
 pub mod audit_log;

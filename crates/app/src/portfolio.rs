@@ -4,9 +4,11 @@
 //! read from the chain.
 
 mod cash_flows;
+mod export;
 mod over_time;
 
 pub use cash_flows::list_deposits;
+pub use export::export_trades;
 pub use over_time::{PortfolioOverTime, PortfolioPoint, Timeframe, read_over_time};
 
 use std::collections::HashMap;
@@ -14,6 +16,7 @@ use std::collections::HashMap;
 use alloy_primitives::{Address, U256};
 use chain::AccountState;
 use domain::ids::MarketId;
+use domain::key::Scope;
 use domain::market::MarketStatus;
 use domain::position::Position;
 use domain::{Timestamp, Usdc, UsdcDelta, Wad};
@@ -79,6 +82,7 @@ impl Portfolio {
 
 /// Returns the caller's portfolio.
 pub async fn summary(ctx: &Ctx, caller: &Caller) -> Result<Portfolio, AppError> {
+    caller.require(Scope::PortfolioRead)?;
     let account = account_of(ctx, caller.user_id()).await?;
     // Read the head first: the other reads are then at least as new as the reported block.
     let head = ctx.chain.head().await?;
@@ -93,6 +97,7 @@ pub async fn positions(
     caller: &Caller,
     market_id: Option<MarketId>,
 ) -> Result<Vec<ValuedPosition>, AppError> {
+    caller.require(Scope::PortfolioRead)?;
     let account = account_of(ctx, caller.user_id()).await?;
     valued(ctx, account.address, market_id).await
 }

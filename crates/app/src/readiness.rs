@@ -3,6 +3,7 @@
 
 use alloy_primitives::{Address, U256};
 use chain::{AccountState, Policy};
+use domain::key::Scope;
 use domain::{ErrorCode, Usdc};
 
 use crate::caller::Caller;
@@ -68,6 +69,7 @@ impl KeyReadiness {
 /// Returns the readiness of the caller's key. A user without an account gets a result too, not an
 /// error.
 pub async fn of_key(ctx: &Ctx, caller: &Caller) -> Result<KeyReadiness, AppError> {
+    caller.require(Scope::PortfolioRead)?;
     let account =
         ctx.store.read(caller.user_id(), |tx, id| Box::pin(store::users::find_account(tx, *id))).await;
     let now_s = ctx.now().s();

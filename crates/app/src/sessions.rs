@@ -22,6 +22,7 @@ use crate::caller::Caller;
 use crate::keys::{NewWebKey, insert_web_key, new_web_key};
 use crate::limits::FailureKind;
 use crate::passkeys::{Proof, VerifiedProof, use_proof, verify_proof, verify_sign_in, web};
+use crate::process::feed_hub::{Subscription, Topic};
 use crate::process::session_cache::SessionRow;
 use crate::{AccountChoice, AppError, Ctx, PersonError};
 
@@ -69,7 +70,7 @@ impl Person {
     /// `API_KEY_REVOKED` if the operator has revoked it.
     pub fn caller(&self) -> Result<Caller, AppError> {
         let key = self.web_key().ok_or_else(|| AppError::new(ErrorCode::ApiKeyRevoked))?;
-        Ok(Caller { key: Arc::clone(key) })
+        Ok(Caller::new(Arc::clone(key)))
     }
 
     /// # Errors
@@ -289,6 +290,19 @@ pub async fn find(ctx: &Ctx, token: &str, ip: IpAddr) -> Result<Option<Person>, 
         }
     }
     Ok(Some(Person(row)))
+}
+
+/// Returns a subscription that is woken when the person's session ends or gets a new token.
+pub fn follow(ctx: &Ctx, person: &Person) -> Subscription {
+    ctx.process.feed.follow(Topic::Session(person.session().id))
+}
+
+/// Returns whether a stream of this person may go on, from what `end` was woken for. A session that
+/// is stepped up gets a new token, and a stream that was opened with the old one ends: its holder
+/// may be a thief.
+pub fn is_still_live(person: &Person, end: &Subscription) -> bool {
+    let times = &person.session().times;
+    end.latest() == 0 || end.latest() == times.renewed_at.ms().unsigned_abs()
 }
 
 /// Lists the user's live sessions, last used first.

@@ -81,6 +81,7 @@ error_codes! {
     MethodNotAllowed = "METHOD_NOT_ALLOWED", 405, "Method not allowed", "This path does not support the method. The Allow header lists the methods that it supports.";
     OriginNotAllowed = "ORIGIN_NOT_ALLOWED", 403, "Origin not allowed", "The request names a host or an origin that is not one of this service.";
     OutcomeIndexInvalid = "OUTCOME_INDEX_INVALID", 400, "Outcome index invalid", "The market has no outcome with this index. The first index is 0.";
+    OwnerConfirmationRequired = "OWNER_CONFIRMATION_REQUIRED", 403, "Owner confirmation required", "An agent created this trade. Only the owner of the account can confirm it, on the trade's page of the web application.";
     PayloadTooLarge = "PAYLOAD_TOO_LARGE", 413, "Payload too large", "The body must be at most 64 KiB.";
     PositionNotClaimable = "POSITION_NOT_CLAIMABLE", 409, "Position not claimable", "This position cannot be claimed. extensions.reason is the reason.";
     RateLimitExceeded = "RATE_LIMIT_EXCEEDED", 429, "Rate limit exceeded", "Too many requests. Wait for Retry-After seconds.";

@@ -1,5 +1,6 @@
 //! A stream of server-sent events, read one event at a time.
 
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream};
@@ -55,6 +56,17 @@ impl EventStream {
                 return None;
             };
             self.text.push_str(std::str::from_utf8(&more.unwrap()).unwrap());
+        }
+    }
+
+    /// Returns whether the stream goes on, without waiting for it.
+    pub async fn is_open(&mut self) -> bool {
+        loop {
+            match futures::poll!(self.body.next()) {
+                Poll::Pending => return true,
+                Poll::Ready(None) => return false,
+                Poll::Ready(Some(more)) => self.text.push_str(std::str::from_utf8(&more.unwrap()).unwrap()),
+            }
         }
     }
 

@@ -277,6 +277,12 @@ impl Documented for ErrorCode {
                 "Read the market's outcomes and send the index of one of them. A market with two outcomes has 0 and 1.",
                 "",
             ),
+            Self::OwnerConfirmationRequired => (
+                "A trade that was created with a tool for agents, or with a key that is marked as an agent's, is confirmed by a person and not by a program. The same holds for every trade that an agent's key tries to confirm.",
+                Never,
+                "Show the trade's page, confirmationPage.url of the 202 response, to the owner of the account, who confirms it there before confirmationPage.expiresAt.",
+                r#"{"submission": "not_submitted", "tradeId": "0198f3a0-5d4e-7c1b-9a2f-3b4c5d6e7f80"}"#,
+            ),
             Self::PayloadTooLarge => (
                 "The body is larger than 64 KiB, by its Content-Length or as received. The rest of it was not read.",
                 AfterChange,

@@ -45,6 +45,9 @@ record! {
         pub paused_at: Option<Timestamp> = "paused_at_ms",
         /// The API version for requests that do not name one. `None` means the current version.
         pub api_version: Option<String>,
+        /// The key is an agent's: it never confirms a trade, and only the account's owner confirms
+        /// the large trades that it creates.
+        pub is_agent: bool,
     }
 }
 
@@ -137,8 +140,8 @@ pub async fn insert(
     const KEY: &str =
         "INSERT INTO keys (id, user_id, name, tier, scopes, digest, key_index, ip_allowlist, webhook_url,
         webhook_secret_sealed, requests_per_minute, daily_limit_usdc_atomic, per_trade_limit_usdc_atomic,
-        high_value_usdc_atomic, expires_at_ms, created_at_ms, api_version, kind, hint)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)";
+        high_value_usdc_atomic, expires_at_ms, created_at_ms, api_version, kind, hint, is_agent)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
     const SPEND: &str =
         "INSERT INTO key_spend (key_id, spent_usdc_atomic, since_ms, next_nonce) VALUES ($1, 0, $2, 1)";
     tx.exec(
@@ -162,7 +165,8 @@ pub async fn insert(
             key.created_at,
             key.api_version.as_deref(),
             key.kind.as_str(),
-            key.hint.as_deref()
+            key.hint.as_deref(),
+            key.is_agent
         ],
     )
     .await?;
@@ -238,6 +242,12 @@ pub async fn mark_revoked(tx: &mut Tx, id: KeyId, now: Timestamp) -> Result<bool
     Ok(tx.exec(SQL, &params![now, id]).await? == 1)
 }
 
+/// Marks a key as an agent's. Returns false if it was already marked.
+pub async fn mark_agent(tx: &mut Tx, id: KeyId) -> Result<bool, StoreError> {
+    const SQL: &str = "UPDATE keys SET is_agent = 1 WHERE id = $1 AND is_agent = 0";
+    Ok(tx.exec(SQL, &params![id]).await? == 1)
+}
+
 /// Sets the receiver of a key's events. Returns false if the key does not exist.
 pub async fn set_webhook_url(tx: &mut Tx, id: KeyId, url: Option<&str>) -> Result<bool, StoreError> {
     const SQL: &str = "UPDATE keys SET webhook_url = $1 WHERE id = $2";
@@ -291,6 +301,14 @@ pub async fn list_stopped_validating(
         WHERE lane = $1 AND status = 'validating' AND ended_at_ms IS NULL AND (SELECT 1 FROM keys WHERE keys.id = trades.key_id
         AND (paused_at_ms IS NOT NULL OR revoked_at_ms IS NOT NULL OR expires_at_ms <= $2)) = 1";
     tx.list(SQL, &params![lane, now], |row| row.only()).await
+}
+
+/// Returns those of these keys that are revoked, or expired at `now`.
+pub async fn list_ended_of(tx: &mut Tx, ids: &[KeyId], now: Timestamp) -> Result<Vec<KeyId>, StoreError> {
+    const SQL: &str = "SELECT k.id FROM ROWS($1 TEXT, $2 BIGINT) AS x(id, at_ms) CROSS JOIN keys k
+        WHERE k.id = x.id AND (k.revoked_at_ms IS NOT NULL OR k.expires_at_ms <= x.at_ms)";
+    let rows = ids.iter().map(|id| params![*id, now].to_vec()).collect();
+    tx.list_rows(SQL, rows, |row| row.get("id")).await
 }
 
 /// A revoked or expired key.

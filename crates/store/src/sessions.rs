@@ -85,6 +85,21 @@ pub async fn list_live(tx: &mut Tx, user_id: UserId, now: Timestamp) -> Result<V
     tx.list(SQL, &params![user_id, used_after, renewed_after, MOST], Session::from_row).await
 }
 
+/// Returns the live ones of these sessions, each with the time at which it got its token.
+pub async fn list_live_of(
+    tx: &mut Tx,
+    ids: &[SessionId],
+    now: Timestamp,
+) -> Result<Vec<(SessionId, Timestamp)>, StoreError> {
+    const SQL: &str =
+        "SELECT s.id, s.renewed_at_ms FROM ROWS($1 TEXT, $2 BIGINT, $3 BIGINT) AS x(id, used, renewed)
+        CROSS JOIN sessions s WHERE s.id = x.id AND s.ended_at_ms IS NULL AND s.last_used_at_ms > x.used
+        AND s.renewed_at_ms > x.renewed";
+    let (used_after, renewed_after) = (now.plus_ms(-IDLE_MS), now.plus_ms(-LIFETIME_MS));
+    let rows = ids.iter().map(|id| params![*id, used_after, renewed_after].to_vec()).collect();
+    tx.list_rows(SQL, rows, |row| Ok((row.get("id")?, row.get("renewed_at_ms")?))).await
+}
+
 /// Records a use of a session.
 pub async fn mark_used(tx: &mut Tx, id: SessionId, ip: IpAddr, now: Timestamp) -> Result<(), StoreError> {
     // Two processes may write out of order, and time must not go back.

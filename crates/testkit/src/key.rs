@@ -44,7 +44,7 @@ impl TestApp {
     pub async fn issue(&self, wanted: IssueKey) -> Result<TestKey, AppError> {
         let issued = issue(&self.ctx, wanted).await?;
         Ok(TestKey {
-            caller: Caller { key: Arc::new(issued.key) },
+            caller: Caller::new(Arc::new(issued.key)),
             plaintext: issued.plaintext.expose().to_owned(),
             ctx: self.ctx.clone(),
         })
@@ -85,6 +85,7 @@ pub fn key_of(user: &TestUser, tier: Tier) -> IssueKey {
         webhook_url: None,
         overrides: LimitOverrides::default(),
         api_version: None,
+        is_agent: false,
     }
 }
 
@@ -100,7 +101,8 @@ impl TestKey {
     /// # Panics
     /// If the trade is not held, or if its window has ended.
     pub fn token(&self, trade: &Trade) -> String {
-        app::trades::confirmation_of(&self.ctx, trade).expect("the trade is held").token
+        let held = app::trades::confirmation_of(&self.ctx, &self.caller, trade);
+        held.expect("the trade is held").token.expect("a key may confirm it")
     }
 
     /// Confirms a trade.

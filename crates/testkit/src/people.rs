@@ -13,7 +13,7 @@ use domain::credential::CredentialKey;
 use domain::ids::{KeyId, UserId};
 use domain::passkey::{ChallengePurpose, RelyingParty, SoftKey};
 
-use crate::TestApp;
+use crate::{TestApp, TestUser};
 
 /// The address of the web application in tests.
 pub const APP_URL: &str = "https://foretell.example";
@@ -126,6 +126,13 @@ impl TestApp {
         let text = wallet_text(&self.ctx, issued, wallet.address(), account).await.unwrap();
         let signature = wallet.sign_digest(eip191_hash_message(&text)).unwrap();
         WalletProof { challenge: issued.challenge, address: wallet.address(), account, signature }
+    }
+
+    /// Signs in with a user's wallet.
+    pub async fn person_of(&self, user: &TestUser) -> Person {
+        let proof = self.sign_text(&user.owner, ChallengePurpose::SignIn, None).await;
+        let signed_in = sessions::sign_in(&self.ctx, &Proof::Wallet(proof), None, &device()).await.unwrap();
+        self.person(&signed_in).await
     }
 
     /// Enables keys by an act that the passkey signs, which deploys the account if necessary.

@@ -70,6 +70,10 @@ AmountType: TypeAlias = Literal["usdc", "tokens", "all"]
 class ApiKey(TypedDict):
     """An API key. The plaintext key is not included."""
 
+    agent: bool
+    """True if the key is an agent's: it confirms no trade, and only the owner of the account confirms the large
+    trades that it creates.
+    """
     apiVersion: str | None
     """The API version for requests that name none. Null for the current version."""
     createdAt: Timestamp
@@ -179,6 +183,14 @@ class Confirmation(TypedDict):
 
     expiresAt: Timestamp
     token: str
+
+
+class ConfirmationPage(TypedDict):
+    """The page on which the account's owner confirms a held trade."""
+
+    expiresAt: Timestamp
+    """The trade fails if nobody has confirmed it by then."""
+    url: str
 
 
 CorrelationId: TypeAlias = str
@@ -638,6 +650,7 @@ class _Problem(TypedDict):
             "METHOD_NOT_ALLOWED",
             "ORIGIN_NOT_ALLOWED",
             "OUTCOME_INDEX_INVALID",
+            "OWNER_CONFIRMATION_REQUIRED",
             "PAYLOAD_TOO_LARGE",
             "POSITION_NOT_CLAIMABLE",
             "RATE_LIMIT_EXCEEDED",
@@ -921,7 +934,9 @@ class Trade(_Trade, total=False):
     """A trade. Values that a later status sets are null until then."""
 
     confirmation: Confirmation
-    """Only in the 202 response that created a held trade, and in its replays."""
+    """Only in the 202 response that created a held trade, and in its replays. Not if an agent created the trade."""
+    confirmationPage: ConfirmationPage
+    """Instead of confirmation, if an agent created the trade: the page on which the account's owner confirms it."""
     origin: TradeOrigin
     """Only set if the trade was lost when data was restored and was recovered from the chain. Its metadata,
     clientRequestId and the caller's own correlation id are unknown.

@@ -278,7 +278,7 @@ pub enum CreateKind {
     DryRun,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfirmationLink {
     pub url: String,

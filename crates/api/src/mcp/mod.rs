@@ -82,7 +82,14 @@ async fn handle(
     let (parts, body) = request.into_parts();
     let raw = read_body(Request::from_parts(parts.clone(), body)).await?;
     let Message { arguments } = Message::read(&raw)?;
-    let session = Arc::new(Session::new(app, caller.into_inner(), id, settings, handlers, arguments));
+    let session = Arc::new(Session::new(
+        app,
+        caller.into_inner().through_agent_tools(),
+        id,
+        settings,
+        handlers,
+        arguments,
+    ));
     let server = Server::new(Arc::clone(&session));
     let service = StreamableHttpService::new(
         move || Ok(server.clone()),

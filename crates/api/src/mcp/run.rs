@@ -85,14 +85,11 @@ async fn create_trade(session: &Session, mut arguments: DocumentNode) -> Result<
         });
     }
     let is_repeat = body.pointer("/_meta/idempotent") == Some(&Value::Bool(true));
-    // The token would let the agent confirm its own trade, so only the end of the window is read.
-    let expires_at = body.pointer_mut("/trade/confirmation/expiresAt").map(Value::take);
+    let page = body.pointer_mut("/trade/confirmationPage").map(Value::take);
     let trade: TradeSummary = part(body, "trade")?;
     let is_held = status == StatusCode::ACCEPTED;
-    let confirmation = expires_at.filter(|_| is_held).map(|expires_at| ConfirmationLink {
-        url: format!("{}/trades/{}", session.app_url(), trade.trade_id),
-        expires_at: expires_at.as_str().unwrap_or_default().to_owned(),
-    });
+    let confirmation: Option<ConfirmationLink> =
+        page.map(serde_json::from_value).transpose().map_err(AppError::internal)?;
     let (result, next) = match (is_held, is_repeat) {
         (true, _) => (
             CreateKind::Held,

@@ -44,10 +44,6 @@ impl Session {
         Self { app, caller, id, settings, handlers, arguments, trace, written: OnceLock::new() }
     }
 
-    pub fn app_url(&self) -> &str {
-        &self.app.app_url
-    }
-
     pub fn written(&self) -> Option<Written> {
         self.written.get().copied()
     }

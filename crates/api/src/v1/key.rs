@@ -35,6 +35,9 @@ pub struct KeyRecord {
     api_version: Option<String>,
     /// True if trading with the key is paused.
     paused: bool,
+    /// True if the key is an agent's: it confirms no trade, and only the owner of the account
+    /// confirms the large trades that it creates.
+    agent: bool,
     /// Null if the key does not expire.
     expires_at: Option<Timestamp>,
     created_at: Timestamp,
@@ -94,6 +97,7 @@ impl KeyRecord {
             webhook_url: key.webhook_url.clone(),
             api_version: key.api_version.clone(),
             paused: key.paused_at.is_some(),
+            agent: key.is_agent,
             expires_at: key.expires_at,
             created_at: key.created_at,
             limits: key.limits().into(),

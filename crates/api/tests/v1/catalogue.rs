@@ -214,7 +214,11 @@ async fn by_confirm() -> Provoked {
         (ErrorCode::ConfirmationTokenUsed, scene.confirm(&used)),
     ])
     .await;
-    scene.app.advance_ms(scene.app.ctx.config.confirmation_window_ms).await;
+    let agent = app::keys::mark_agent(&scene.app.ctx, scene.key.caller.key.id).await.unwrap();
+    assert!(agent.is_agent);
+    provoked.push((ErrorCode::OwnerConfirmationRequired, scene.confirm(&held).await));
+    let window = scene.app.ctx.config.confirmation_window_ms;
+    scene.app.advance_ms(window).await;
     provoked.push((ErrorCode::ConfirmationExpired, scene.confirm(&held).await));
     provoked
 }

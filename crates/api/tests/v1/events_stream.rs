@@ -124,9 +124,11 @@ async fn a_stream_ends_if_its_key_route_or_service_ends() {
     until_heartbeat(&mut of_revoked).await;
     until_heartbeat(&mut of_switched).await;
     revoke(&scene.app.ctx, other.caller.key.id).await.unwrap();
-    scene.settled(scene.client.buy(scene.market, 0, "5")).await;
+    // No event wakes the stream.
     scene.app.workers.watch(&scene.app.ctx).await;
     assert_closes(&mut of_revoked, "API_KEY_REVOKED").await;
+    scene.settled(scene.client.buy(scene.market, 0, "5")).await;
+    scene.app.workers.watch(&scene.app.ctx).await;
     assert_eq!(of_switched.news().await.name, "trade.completed");
 
     set(&scene.app.ctx, "GET /v1/events", Setting::Off, "ada", None).await.unwrap();

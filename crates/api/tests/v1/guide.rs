@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use app::access::{Access, CallerKind, Effect, USE_CASES, UseCase};
 use domain::key::{Scope, Scopes, Tier};
 use domain::risk::RiskRefusal;
 use domain::sandbox::Scenario;
@@ -110,6 +111,45 @@ fn the_table_of_scopes_names_every_route_with_a_scope() {
         vec![code(scope.as_str()), if routes.is_empty() { "none yet".to_owned() } else { routes.join(", ") }]
     });
     assert_table("api/authentication.md", "scopes", &table(&["Scope", "Routes"], rows));
+}
+
+/// Returns what a kind of caller gets, as a cell.
+fn access_cell(case: &UseCase, kind: CallerKind) -> String {
+    let is_key = matches!(kind, CallerKind::ApiKey | CallerKind::Agent);
+    let scope = case.doors.iter().find_map(|door| door.scope()).filter(|_| is_key);
+    match (case.access(kind), scope) {
+        (Access::Allowed, Some(scope)) => code(scope.as_str()),
+        (Access::Allowed, None) => "yes".to_owned(),
+        (Access::Refused(refusal), _) => format!("no: {}", code(refusal)),
+        (Access::Unreachable, _) => String::new(),
+    }
+}
+
+fn access_table(is_read: bool) -> String {
+    let cases = USE_CASES.iter().filter(|case| (case.effect == Effect::Reads) == is_read);
+    let rows = cases.map(|case| {
+        let cells = CallerKind::ALL.into_iter().map(|kind| access_cell(case, kind));
+        std::iter::once(case.act.to_owned()).chain(cells).collect()
+    });
+    let head: Vec<&str> = std::iter::once("Can").chain(CallerKind::ALL.map(CallerKind::name)).collect();
+    table(&head, rows)
+}
+
+#[test]
+fn the_tables_of_who_may_do_what_equal_the_code() {
+    assert_table("custody.md", "acts", &access_table(false));
+    assert_table("custody.md", "reads", &access_table(true));
+}
+
+#[test]
+fn the_list_of_what_a_stolen_session_can_do_equals_the_code() {
+    let of_session = |case: &&UseCase| {
+        let is_for_everybody = case.access(CallerKind::Anonymous) == Access::Allowed;
+        case.access(CallerKind::Session) == Access::Allowed && !is_for_everybody
+    };
+    let acts = USE_CASES.iter().filter(|case| case.effect != Effect::Reads).filter(of_session);
+    let list: String = acts.map(|case| format!("- {}\n", case.act)).collect();
+    assert_table("custody.md", "session", &list);
 }
 
 /// Returns the page of the guide that describes a route. Every route must have one.

@@ -7,7 +7,8 @@ use store::catalog::{self as rows, Thread};
 
 use super::summary::{Outcome, Summary};
 use crate::import::{self, Format, ImportAction, ImportError, ImportPlan, ImportProblem};
-use crate::{AppError, Ctx, catalog};
+use crate::sessions::Person;
+use crate::{AppError, Ctx, PersonError, catalog};
 
 /// The maximum number of problems of a file that one error lists.
 const MOST_PROBLEMS: usize = 20;
@@ -129,10 +130,18 @@ pub struct ImportPreview {
 }
 
 /// Returns what the import of a file would do now.
-pub async fn preview_import(ctx: &Ctx, file: &ImportFile) -> Result<ImportPreview, AppError> {
+///
+/// # Errors
+/// `AdminRequired`
+pub async fn preview_import(
+    ctx: &Ctx,
+    person: &Person,
+    file: &ImportFile,
+) -> Result<ImportPreview, PersonError> {
+    person.require_admin(ctx)?;
     let plan = match file.plan(ctx).await {
         Ok(plan) => plan,
-        Err(ImportError::Failed(error)) => return Err(error),
+        Err(ImportError::Failed(error)) => return Err(error.into()),
         Err(ImportError::Refused(problems)) => {
             let mut lines: Vec<_> =
                 problems.iter().take(MAX_SHOWN_PROBLEMS).map(ToString::to_string).collect();

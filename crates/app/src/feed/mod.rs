@@ -11,7 +11,7 @@ mod rounds;
 mod watcher;
 
 pub use crate::process::boards::Follower;
-pub use crate::process::feed_hub::{Closing, Subscription, WakeReason};
+pub use crate::process::feed_hub::{Closing, Subscription, Topic, WakeReason};
 pub use crate::process::live::{Happening, MarketPrices, MarketTail};
 pub use market::{MarketEventsPage, first_position, newest_prices, read_market};
 pub use read::{FeedStart, Part, read};

@@ -27,5 +27,6 @@ pub fn state_of(key: &Key) -> Value {
         "perTradeUsdcAtomic": usdc(key.overrides.per_trade),
         "highValueUsdcAtomic": usdc(key.overrides.high_value),
         "expiresAt": key.expires_at,
+        "isAgent": key.is_agent,
     })
 }

@@ -25,6 +25,8 @@ pub struct IssueKey {
     pub overrides: LimitOverrides,
     /// The API version of requests that name none. Defaults to the current version.
     pub api_version: Option<String>,
+    /// The key is an agent's. See [`mark_agent`](super::mark_agent).
+    pub is_agent: bool,
 }
 
 /// A new key. The plaintext and the webhook secret are returned once and cannot be read again.
@@ -46,7 +48,7 @@ pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
 ///
 /// # Errors
 /// An invalid state if there is a key with this id.
-pub async fn issue_as(ctx: &Ctx, id: KeyId, wanted: IssueKey) -> Result<IssuedKey, AppError> {
+pub(crate) async fn issue_as(ctx: &Ctx, id: KeyId, wanted: IssueKey) -> Result<IssuedKey, AppError> {
     let has_overrides = wanted.overrides != LimitOverrides::default();
     if has_overrides && !wanted.tier.takes_overrides() {
         return Err(AppError::field("/tier", "must be enterprise or mm if the key overrides limits"));
@@ -84,6 +86,7 @@ pub async fn issue_as(ctx: &Ctx, id: KeyId, wanted: IssueKey) -> Result<IssuedKe
         created_at: now,
         paused_at: None,
         api_version: wanted.api_version,
+        is_agent: wanted.is_agent,
     };
     let key = ctx
         .store

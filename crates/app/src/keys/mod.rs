@@ -1,6 +1,7 @@
 //! API keys: shown once in plaintext, and stored as digests.
 
 mod act;
+mod agent;
 pub mod audit;
 mod authenticate;
 mod issue;
@@ -9,9 +10,12 @@ mod pause;
 mod revoke;
 mod web;
 
+pub use agent::mark_agent;
 pub use authenticate::{authenticate, check_again, is_failed_authentication, note_success};
-pub use issue::{IssueKey, IssuedKey, issue, issue_as};
-pub use own::{find_own, list_own, lower_caps, set_access};
+pub(crate) use issue::issue_as;
+pub use issue::{IssueKey, IssuedKey, issue};
+pub use own::{find_own, list_own};
+pub(crate) use own::{lower_caps, set_access};
 pub(crate) use pause::forget;
 pub use pause::{pause, pause_noted, resume, stopped};
 pub use revoke::{Revoked, revoke};

@@ -1,4 +1,4 @@
-//! The API keys of a person, as the web application manages them.
+//! The API keys of a user.
 
 use domain::ids::{KeyId, UserId};
 use domain::key::{ChosenCaps, IpAllowlist, KeyKind};
@@ -34,7 +34,7 @@ fn is_own(key: &Key, user_id: UserId) -> bool {
 /// # Errors
 /// A field error if the key has expired: an ended delegation does not come back. `RESOURCE_NOT_FOUND`
 /// if the user has no such key.
-pub async fn set_access(
+pub(crate) async fn set_access(
     ctx: &Ctx,
     user_id: UserId,
     id: KeyId,
@@ -68,7 +68,12 @@ pub async fn set_access(
 /// # Errors
 /// A field error if a cap is 0 or above the present one. `RESOURCE_NOT_FOUND` if the user has no such
 /// key.
-pub async fn lower_caps(ctx: &Ctx, user_id: UserId, id: KeyId, caps: ChosenCaps) -> Result<Key, AppError> {
+pub(crate) async fn lower_caps(
+    ctx: &Ctx,
+    user_id: UserId,
+    id: KeyId,
+    caps: ChosenCaps,
+) -> Result<Key, AppError> {
     let present = find_own(ctx, user_id, id).await?.limits();
     for (pointer, chosen, cap) in
         [("/perTrade", caps.per_trade, present.per_trade), ("/daily", caps.daily, present.daily)]

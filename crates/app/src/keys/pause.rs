@@ -8,10 +8,12 @@
 //! Revoked and expired keys are stopped in the same places, permanently.
 
 use domain::ids::KeyId;
+use domain::key::Scope;
 use domain::{ErrorCode, Timestamp};
 use serde_json::json;
 use store::audit_log::note;
 use store::keys::{Key, TradingStop};
+use store::{StoreError, Tx};
 
 use crate::caller::Caller;
 use crate::{AppError, Ctx, Submission};
@@ -28,11 +30,11 @@ pub fn stopped(stop: TradingStop) -> AppError {
 
 /// Pauses trading of the caller's key. Returns the start of the pause. Idempotent.
 pub async fn pause(ctx: &Ctx, caller: &Caller) -> Result<Timestamp, AppError> {
+    caller.require(Scope::TradesWrite)?;
     let input = (caller.key.id, ctx.now());
-    let since = ctx
-        .write_of_user(caller.user_id(), input, |tx, (id, now)| {
-            Box::pin(store::keys::mark_paused(tx, *id, *now))
-        })
+    let since = caller
+        .acting(ctx)
+        .write_of_user(caller.user_id(), input, |tx, (id, now)| Box::pin(mark_paused(tx, *id, *now)))
         .await;
     let since = since
         .map_err(|error| AppError::from(error).of_one_unit())?
@@ -51,11 +53,8 @@ pub async fn pause_noted(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
             Box::pin(async move {
                 let missing =
                     || AppError::new(ErrorCode::ResourceNotFound).detail("There is no key with this id.");
-                let since = store::keys::mark_paused(tx, *id, *now).await?.ok_or_else(missing)?;
-                let key = store::keys::find(tx, *id).await?.ok_or_else(missing)?;
-                let act = super::act::on_key("key.pause", *id).before(json!({ "paused": since != *now }));
-                note(tx, act.after(json!({ "pausedAt": since })));
-                Ok::<_, AppError>(key)
+                mark_paused(tx, *id, *now).await?.ok_or_else(missing)?;
+                Ok::<_, AppError>(store::keys::find(tx, *id).await?.ok_or_else(missing)?)
             })
         })
         .await;
@@ -63,6 +62,17 @@ pub async fn pause_noted(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
     // Wake the executors: they reject the trades that wait to be signed.
     ctx.wake.executor.notify_waiters();
     paused
+}
+
+/// Pauses a key and notes it in the audit log. `None` if there is no such key.
+async fn mark_paused(tx: &mut Tx, id: KeyId, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+    let since = store::keys::mark_paused(tx, id, now).await?;
+    // A second pause changes nothing, so a client that repeats it doesn't fill the log.
+    if since == Some(now) {
+        let act = super::act::on_key("key.pause", id).before(json!({ "paused": false }));
+        note(tx, act.after(json!({ "pausedAt": since })));
+    }
+    Ok(since)
 }
 
 /// Removes a key that this process has changed from its caches.

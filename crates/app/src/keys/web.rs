@@ -59,6 +59,7 @@ pub fn new_web_key(ctx: &Ctx, user_id: UserId, tier: Tier) -> Result<NewWebKey, 
         created_at: ctx.now(),
         paused_at: None,
         api_version: None,
+        is_agent: false,
     };
     // The digest of random bytes that are discarded: no plaintext has it.
     let digest = hex::encode(Sha256::digest(ctx.random::<32>()));

@@ -16,7 +16,8 @@ use super::request::{CallBuilder, OwnerActRequest};
 use super::{calls_to_json, expired};
 use crate::accounts::{self, Owners, first_owner_of};
 use crate::passkeys::owner_of;
-use crate::{AppError, Ctx};
+use crate::sessions::{Person, context_of};
+use crate::{AppError, Ctx, PersonError};
 
 /// The time for which a prepared act can be signed and executed. Short, because a passkey cannot
 /// display what it signs.
@@ -155,16 +156,23 @@ pub async fn find_second_owner(ctx: &Ctx, user_id: UserId) -> Result<Option<Stri
 }
 
 /// Stores the owner to add with the act that deploys the account; `None` removes the choice. An
-/// owner of the account signs that act, so the choice gives the second owner no power.
+/// owner of the account signs that act, so the choice gives the second owner no power. Requires a
+/// step-up.
 ///
 /// # Errors
 /// An invalid state if the account is deployed: then adding an owner is an act of its own. A field
 /// error if the owner is the first one.
 pub async fn choose_second_owner(
     ctx: &Ctx,
-    user_id: UserId,
+    person: &Person,
     owner: Option<AccountOwner>,
-) -> Result<(), AppError> {
+) -> Result<(), PersonError> {
+    person.require_step_up(ctx.now())?;
+    let (ctx, user_id) = (&context_of(ctx, person), person.user_id());
+    Ok(set_second_owner(ctx, user_id, owner).await?)
+}
+
+async fn set_second_owner(ctx: &Ctx, user_id: UserId, owner: Option<AccountOwner>) -> Result<(), AppError> {
     let Owners { owners, provisioned, .. } = accounts::owners(ctx, user_id).await?;
     if provisioned {
         return Err(AppError::invalid_state(

@@ -121,7 +121,9 @@ async fn verify_passkey(
         .store
         .read(assertion.credential_id.clone(), |tx, id| Box::pin(store::credentials::find_passkey(tx, id)))
         .await?;
-    let credential = found.ok_or(PersonError::UnknownCredential)?;
+    // Another user's credential must look like a missing one, also before its signature is checked.
+    let is_own = |found: &Credential| user_id.is_none_or(|user_id| found.user_id == user_id);
+    let credential = found.filter(is_own).ok_or(PersonError::UnknownCredential)?;
     // Without a user name only the user handle shows that the authenticator means this user.
     let is_named = match &assertion.user_handle {
         Some(handle) => credential.user_handle.as_ref() == Some(handle),

@@ -1,5 +1,5 @@
-//! Listeners to users' feeds in this process. One watcher wakes them, so waiting listeners never poll
-//! the database.
+//! Listeners to users' feeds in this process, and to the ends of their keys and sessions. One watcher
+//! wakes them, so waiting listeners never poll the database.
 //!
 //! The hub stores no events. A listener that is woken reads the tables itself, so a slow listener
 //! costs no memory, and a lost wake-up only costs time.
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::ErrorCode;
-use domain::ids::UserId;
+use domain::ids::{KeyId, SessionId, UserId};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -17,19 +17,31 @@ use crate::AppError;
 /// The retry time, in seconds, when a user has too many listeners.
 const RETRY_AFTER_S: u32 = 5;
 
+/// The subject of a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Topic {
+    /// The events of a user.
+    User(UserId),
+    /// The end of a key.
+    Key(KeyId),
+    /// The token of a session: see [`Subscription::latest`].
+    Session(SessionId),
+}
+
 #[derive(Debug, Default)]
 pub struct Hub {
-    open: Mutex<HashMap<UserId, Open>>,
+    open: Mutex<HashMap<Topic, Open>>,
     closing: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
 struct Open {
-    /// The number of the user's last event.
-    last: watch::Sender<u64>,
+    /// Changes with every wake-up. For a user it is the number of the last event, for a session the
+    /// time at which it got its token.
+    news: watch::Sender<u64>,
     /// Streams of the feed.
     listeners: usize,
-    /// Pages that only want to know that there is something new.
+    /// Streams that only want to know that there is something new.
     followers: usize,
 }
 
@@ -46,9 +58,9 @@ pub enum WakeReason {
 #[derive(Debug)]
 pub struct Subscription {
     hub: Arc<Hub>,
-    user: UserId,
+    topic: Topic,
     is_follower: bool,
-    last: watch::Receiver<u64>,
+    news: watch::Receiver<u64>,
     closing: Closing,
 }
 
@@ -72,35 +84,35 @@ impl Closing {
 }
 
 impl Hub {
-    /// Adds a listener to the feed of `user`, who may have at most `most` of them.
+    /// Adds a listener to `topic`, such as a user's feed, which may have at most `most` of them.
     ///
     /// # Errors
-    /// `RATE_LIMIT_EXCEEDED` if the user already has as many.
-    pub fn subscribe(self: &Arc<Self>, user: UserId, most: usize) -> Result<Subscription, AppError> {
+    /// `RATE_LIMIT_EXCEEDED` if it already has as many.
+    pub fn subscribe(self: &Arc<Self>, topic: Topic, most: usize) -> Result<Subscription, AppError> {
         let mut open = self.open.lock();
-        if open.get(&user).is_some_and(|open| open.listeners >= most) {
+        if open.get(&topic).is_some_and(|open| open.listeners >= most) {
             let detail =
                 format!("You have {most} of at most {most} open streams. Close one, or try again later.");
             let refusal = AppError::new(ErrorCode::RateLimitExceeded).detail(detail);
             return Err(refusal.with("limiter", "streams").retry_after_s(RETRY_AFTER_S));
         }
-        let entry = open.entry(user).or_default();
+        let entry = open.entry(topic).or_default();
         entry.listeners += 1;
-        Ok(self.subscription(user, entry, false))
+        Ok(self.subscription(topic, entry, false))
     }
 
-    /// Adds a listener that only wants to know that there are new events. It is woken at most four
-    /// times a second.
-    pub fn follow(self: &Arc<Self>, user: UserId) -> Subscription {
+    /// Adds a listener that only wants to know that there is something new. If there are many of them,
+    /// it is woken at most four times a second.
+    pub fn follow(self: &Arc<Self>, topic: Topic) -> Subscription {
         let mut open = self.open.lock();
-        let entry = open.entry(user).or_default();
+        let entry = open.entry(topic).or_default();
         entry.followers += 1;
-        self.subscription(user, entry, true)
+        self.subscription(topic, entry, true)
     }
 
-    fn subscription(self: &Arc<Self>, user: UserId, open: &Open, is_follower: bool) -> Subscription {
-        let (hub, last) = (Arc::clone(self), open.last.subscribe());
-        Subscription { hub, user, is_follower, last, closing: self.closing() }
+    fn subscription(self: &Arc<Self>, topic: Topic, open: &Open, is_follower: bool) -> Subscription {
+        let (hub, news) = (Arc::clone(self), open.news.subscribe());
+        Subscription { hub, topic, is_follower, news, closing: self.closing() }
     }
 
     /// Returns the end of this process, for a stream that no user's events wake.
@@ -129,16 +141,33 @@ impl Hub {
     }
 
     fn users(&self, wanted: impl Fn(&Open) -> bool) -> Vec<UserId> {
-        let open = self.open.lock();
-        open.iter().filter(|(_, open)| wanted(open)).map(|(user, _)| *user).collect()
+        self.topics(|topic, open| match topic {
+            Topic::User(id) => wanted(open).then_some(*id),
+            Topic::Key(_) | Topic::Session(_) => None,
+        })
     }
 
-    pub(crate) fn notify_user(&self, user: UserId, last: u64) {
-        if let Some(open) = self.open.lock().get(&user) {
-            open.last.send_if_modified(|known| {
+    /// Returns the keys that streams were opened with.
+    pub(crate) fn keys(&self) -> Vec<KeyId> {
+        self.topics(|topic, _| if let Topic::Key(id) = topic { Some(*id) } else { None })
+    }
+
+    /// Returns the sessions that streams were opened with.
+    pub(crate) fn sessions(&self) -> Vec<SessionId> {
+        self.topics(|topic, _| if let Topic::Session(id) = topic { Some(*id) } else { None })
+    }
+
+    fn topics<T>(&self, find: impl Fn(&Topic, &Open) -> Option<T>) -> Vec<T> {
+        self.open.lock().iter().filter_map(|(topic, open)| find(topic, open)).collect()
+    }
+
+    /// Wakes listeners of a topic if `latest` is news.
+    pub(crate) fn notify(&self, topic: Topic, latest: u64) {
+        if let Some(open) = self.open.lock().get(&topic) {
+            open.news.send_if_modified(|known| {
                 // A lower number is news too: the database was replaced by an older copy.
-                let differs = last != *known;
-                *known = last;
+                let differs = latest != *known;
+                *known = latest;
                 differs
             });
         }
@@ -148,13 +177,13 @@ impl Hub {
 impl Subscription {
     /// Marks all news so far as seen. A read that follows is at least as new.
     pub fn catch_up(&mut self) {
-        self.last.mark_unchanged();
+        self.news.mark_unchanged();
     }
 
     /// Marks all news so far as seen, and returns the number of the user's last event. It is 0 until
     /// the watcher has looked.
     pub fn last_event(&mut self) -> u64 {
-        *self.last.borrow_and_update()
+        *self.news.borrow_and_update()
     }
 
     /// Waits until there may be new data, or the process stops.
@@ -163,8 +192,13 @@ impl Subscription {
             biased;
             () = self.closing.wait() => WakeReason::Closing,
             // The hub cannot be gone, because this subscription holds it. So an error never occurs.
-            _ = self.last.changed() => WakeReason::News,
+            _ = self.news.changed() => WakeReason::News,
         }
+    }
+
+    /// Returns what the topic was last notified of, or 0 if it was not since it has listeners.
+    pub fn latest(&self) -> u64 {
+        *self.news.borrow()
     }
 
     /// Returns whether the process is stopping.
@@ -176,11 +210,11 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         let mut open = self.hub.open.lock();
-        if let Some(entry) = open.get_mut(&self.user) {
+        if let Some(entry) = open.get_mut(&self.topic) {
             let count = if self.is_follower { &mut entry.followers } else { &mut entry.listeners };
             *count -= 1;
             if entry.listeners + entry.followers == 0 {
-                open.remove(&self.user);
+                open.remove(&self.topic);
             }
         }
     }
@@ -191,8 +225,12 @@ mod tests {
     use super::*;
     use uuid::Uuid;
 
-    fn user(number: u128) -> UserId {
+    fn id(number: u128) -> UserId {
         UserId(Uuid::from_u128(number))
+    }
+
+    fn user(number: u128) -> Topic {
+        Topic::User(id(number))
     }
 
     #[test]
@@ -217,12 +255,12 @@ mod tests {
     async fn a_follower_is_woken_and_takes_no_place() {
         let hub = Arc::new(Hub::default());
         let mut follower = hub.follow(user(1));
-        assert_eq!((hub.listeners(), hub.followed(), hub.listened()), (0, vec![user(1)], vec![]));
-        hub.notify_user(user(1), 3);
+        assert_eq!((hub.listeners(), hub.followed(), hub.listened()), (0, vec![id(1)], vec![]));
+        hub.notify(user(1), 3);
         assert_eq!(follower.wait().await, WakeReason::News);
         assert_eq!(follower.last_event(), 3);
         let stream = hub.subscribe(user(1), 1).unwrap();
-        assert_eq!((hub.followed(), hub.listened()), (vec![], vec![user(1)]));
+        assert_eq!((hub.followed(), hub.listened()), (vec![], vec![id(1)]));
         drop((stream, follower));
         assert!(hub.open.lock().is_empty());
     }
@@ -232,11 +270,11 @@ mod tests {
         let hub = Arc::new(Hub::default());
         let mut place = hub.subscribe(user(1), 5).unwrap();
         let mut other = hub.subscribe(user(2), 5).unwrap();
-        hub.notify_user(user(1), 7);
+        hub.notify(user(1), 7);
         assert_eq!(place.wait().await, WakeReason::News);
         // The same number again is no news.
-        hub.notify_user(user(1), 7);
-        assert!(!place.last.has_changed().unwrap() && !other.last.has_changed().unwrap());
+        hub.notify(user(1), 7);
+        assert!(!place.news.has_changed().unwrap() && !other.news.has_changed().unwrap());
         let mut stranger = hub.closing();
         hub.close();
         assert_eq!((place.wait().await, other.wait().await), (WakeReason::Closing, WakeReason::Closing));

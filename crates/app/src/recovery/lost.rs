@@ -85,6 +85,7 @@ pub async fn rebuild(
         updated_at: decision.at,
         ended_at: None,
         recovered_at: None,
+        is_from_agent: false,
     }))
 }
 

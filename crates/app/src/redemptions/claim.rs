@@ -2,6 +2,7 @@
 //! failed claim is checked again and reopened in the same row.
 
 use domain::ids::{CorrelationId, MarketId, RedemptionId};
+use domain::key::Scope;
 use domain::redemption::{self, RedemptionStatus};
 use domain::{ErrorCode, Usdc, Wad};
 use store::StoreError;
@@ -60,6 +61,7 @@ impl From<StoreError> for Refused {
 /// Validates a request and creates its claim, unless there is one.
 pub async fn claim(ctx: &Ctx, caller: &Caller, new: NewClaim) -> Result<ClaimResult, AppError> {
     let not_submitted = |error: AppError| error.submission(Submission::NotSubmitted);
+    caller.require(Scope::TradesWrite).map_err(not_submitted)?;
     let (rows, number) = markets::get(ctx, &new.market_id).await.map_err(not_submitted)?;
     let (market, outcomes) = rows.as_ref();
     let outcome_index = markets::outcome_of(outcomes.len(), new.outcome_index).map_err(not_submitted)?;

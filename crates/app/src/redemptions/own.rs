@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use domain::ids::MarketId;
+use domain::key::Scope;
 use domain::page::{MAX_PAGE, Page};
 use domain::redemption::RedemptionStatus;
 use store::redemptions::RedemptionListFilter;
@@ -19,6 +20,7 @@ use crate::{AppError, Ctx};
 /// `REDEMPTIONS_NOT_ENABLED` if the service pays the chosen position by itself.
 /// `POSITION_NOT_CLAIMABLE` if it pays nothing.
 pub async fn claim_own(ctx: &Ctx, caller: &Caller, chosen: Option<(MarketId, u8)>) -> Result<(), AppError> {
+    caller.require(Scope::TradesWrite)?;
     let position_key = |position: &ValuedPosition| (position.held.market_id, position.held.outcome_index);
     let claimable =
         summary(ctx, caller).await?.positions.into_iter().filter(|position| position.is_claimable);

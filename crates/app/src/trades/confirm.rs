@@ -1,6 +1,11 @@
 //! Releases trades that were held for confirmation.
+//!
+//! A program confirms its own trade with the token of the 202 response. An agent's trade has no
+//! token: a model that was talked into a trade by the text of a market would send it back in its
+//! next call. So the account's owner confirms it in the web application, after a step-up.
 
 use domain::ids::TradeId;
+use domain::key::Scope;
 use domain::lane::assign;
 use domain::trade::{
     ConfirmRefusal, ConfirmationKey, KEY_ENDED, State, Status, Transition, check_confirmation,
@@ -12,25 +17,41 @@ use store::trades::{Moved, StatusHistory, Trade};
 
 use crate::caller::Caller;
 use crate::keys::stopped;
-use crate::{AppError, Ctx, Submission};
+use crate::sessions::Person;
+use crate::{AppError, Ctx, PersonError, Submission};
 
 /// The data that a client needs to confirm a held trade.
 #[derive(Clone)]
 pub struct Confirmation {
-    pub token: String,
+    /// `None` if only the account's owner can confirm the trade, and not the client.
+    pub token: Option<String>,
     /// The end of the confirmation window.
     pub expires_at: Timestamp,
 }
 
-/// Returns the confirmation of a trade that can still be confirmed. Every replay of the request
-/// returns the same token.
-pub fn confirmation_of(ctx: &Ctx, trade: &Trade) -> Option<Confirmation> {
+/// Returns the end of a trade's confirmation window, if the trade can still be confirmed.
+pub fn held_until(ctx: &Ctx, trade: &Trade) -> Option<Timestamp> {
     match trade.state {
-        State::PendingConfirmation { expires_at } if expires_at > ctx.now() => {
-            Some(Confirmation { token: key(ctx).ok()?.token(trade.id), expires_at })
-        }
+        State::PendingConfirmation { expires_at } if expires_at > ctx.now() => Some(expires_at),
         _ => None,
     }
+}
+
+/// Returns how `caller` confirms a trade that can still be confirmed. Every replay of the request
+/// returns the same token.
+pub fn confirmation_of(ctx: &Ctx, caller: &Caller, trade: &Trade) -> Option<Confirmation> {
+    let expires_at = held_until(ctx, trade)?;
+    let token = match needs_owner(caller, trade) {
+        true => None,
+        false => Some(key(ctx).ok()?.token(trade.id)),
+    };
+    Some(Confirmation { token, expires_at })
+}
+
+/// Returns whether only the account's owner can confirm this trade, and not `caller`. An agent
+/// doesn't confirm other trades either: repeating a program's request would give it the token.
+fn needs_owner(caller: &Caller, trade: &Trade) -> bool {
+    trade.is_from_agent || caller.is_agent()
 }
 
 /// Releases a held trade of the caller's user. Returns the trade and its statuses.
@@ -38,21 +59,48 @@ pub fn confirmation_of(ctx: &Ctx, trade: &Trade) -> Option<Confirmation> {
 /// Any trading key of the user may confirm, not only the one that created the trade. Market and
 /// client deadline are not checked here, because the risk engine does so next. If the client set no
 /// deadline, the intent's lifetime begins now.
+///
+/// # Errors
+/// `OWNER_CONFIRMATION_REQUIRED` if an agent created the trade or calls this.
 pub async fn confirm(
     ctx: &Ctx,
     caller: &Caller,
     id: &str,
     token: &str,
 ) -> Result<(Trade, StatusHistory), AppError> {
-    let id: Option<TradeId> = id.parse().ok();
-    let (now, key) = (ctx.now(), key(ctx)?);
-    let input = Input {
-        caller: caller.clone(),
-        id,
-        token_fits: id.is_some_and(|id| key.accepts(id, token)),
-        now,
-        longest: now.plus_ms(ctx.config.intent_lifetime_ms),
-    };
+    caller.require(Scope::TradesWrite).map_err(|error| error.submission(Submission::NotSubmitted))?;
+    let (key, parsed) = (key(ctx)?, id.parse().ok());
+    let token_fits = parsed.is_some_and(|id| key.accepts(id, token));
+    release(ctx, caller, parsed, Approval::Token { fits: token_fits }).await
+}
+
+/// Releases a held trade on behalf of the account's owner, an agent's trade included. Requires a
+/// step-up instead of the token.
+pub(crate) async fn confirm_as_owner(
+    ctx: &Ctx,
+    person: &Person,
+    id: TradeId,
+) -> Result<(Trade, StatusHistory), PersonError> {
+    person.require_step_up(ctx.now())?;
+    Ok(release(ctx, &person.caller()?, Some(id), Approval::Owner).await?)
+}
+
+/// What entitles the caller to release a trade.
+#[derive(Debug, Clone, Copy)]
+enum Approval {
+    Token { fits: bool },
+    Owner,
+}
+
+async fn release(
+    ctx: &Ctx,
+    caller: &Caller,
+    id: Option<TradeId>,
+    approval: Approval,
+) -> Result<(Trade, StatusHistory), AppError> {
+    let now = ctx.now();
+    let longest = now.plus_ms(ctx.config.intent_lifetime_ms);
+    let input = Input { caller: caller.clone(), id, approval, now, longest };
     let released =
         ctx.write_of_user(caller.user_id(), input, |tx, input| Box::pin(confirm_held(tx, input))).await;
     let released = released.map_err(|error: AppError| {
@@ -73,14 +121,14 @@ struct Input {
     caller: Caller,
     /// `None` if the path segment is not a valid id: then no trade has it.
     id: Option<TradeId>,
-    token_fits: bool,
+    approval: Approval,
     now: Timestamp,
     /// The latest deadline of an intent that is released now.
     longest: Timestamp,
 }
 
 async fn confirm_held(tx: &mut Tx, input: &Input) -> Result<(Trade, StatusHistory), AppError> {
-    let Input { caller, id, token_fits, now, longest } = input;
+    let Input { caller, id, approval, now, longest } = input;
     if let Some(stop) = store::keys::find_trading_stop(tx, caller.key.id, *now).await? {
         return Err(stopped(stop));
     }
@@ -91,8 +139,7 @@ async fn confirm_held(tx: &mut Tx, input: &Input) -> Result<(Trade, StatusHistor
     // state.
     for _ in 0..2 {
         let trade = store::trades::find(tx, caller.user_id(), id).await?.ok_or_else(not_found)?;
-        check_confirmation(&trade.state, trade.held_until, *now, *token_fits)
-            .map_err(|refusal| refused(&trade, refusal))?;
+        check_approval(caller, &trade, *approval, *now)?;
         if let Some(stop) = store::keys::find_trading_stop(tx, trade.key_id, *now).await? {
             return Err(key_stopped(&trade, stop));
         }
@@ -104,6 +151,28 @@ async fn confirm_held(tx: &mut Tx, input: &Input) -> Result<(Trade, StatusHistor
         }
     }
     Err(AppError::internal("a held trade was neither confirmed nor found unchanged"))
+}
+
+fn check_approval(
+    caller: &Caller,
+    trade: &Trade,
+    approval: Approval,
+    now: Timestamp,
+) -> Result<(), AppError> {
+    let check = |token_fits| {
+        check_confirmation(&trade.state, trade.held_until, now, token_fits)
+            .map_err(|refusal| refused(trade, refusal))
+    };
+    match approval {
+        // The token isn't looked at, so an agent can't find out if it has guessed one.
+        Approval::Token { .. } if needs_owner(caller, trade) => {
+            check(true)?;
+            let refusal = AppError::new(ErrorCode::OwnerConfirmationRequired);
+            Err(refusal.submission(submission_of(&trade.state)).trade(trade.id))
+        }
+        Approval::Token { fits } => check(fits),
+        Approval::Owner => check(true),
+    }
 }
 
 /// The error for a trade whose own key can no longer trade.

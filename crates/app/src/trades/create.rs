@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use alloy_primitives::Address;
 use chain::{AccountState, ChainError, Fill, IntentSide};
 use domain::ids::{CorrelationId, TradeId};
+use domain::key::Scope;
 use domain::market::MarketStatus;
 use domain::sandbox::Scenario;
 use domain::trade::{AmountType, Draft, Side, State, TradeRequest, TradeWarning};
@@ -85,6 +86,7 @@ impl DryRun {
 
 /// Validates a request and creates its trade, unless the request is a replay or a dry run.
 pub async fn create(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Accepted, AppError> {
+    caller.require(Scope::TradesWrite).map_err(|error| error.submission(Submission::NotSubmitted))?;
     let began = Instant::now();
     let accepted = create_or_find(ctx, caller, new).await?;
     if let Accepted::Created(trade) = &accepted {
@@ -293,6 +295,7 @@ async fn judge(
         updated_at: now,
         ended_at: None,
         recovered_at: None,
+        is_from_agent: caller.is_agent(),
     };
     if let Some(scenario) = scenario {
         sandbox::apply(ctx, caller, &request, chain_market_id, scenario, &mut trade).await?;

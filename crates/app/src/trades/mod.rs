@@ -16,7 +16,8 @@ mod risk;
 mod sandbox;
 mod turns;
 
-pub use confirm::{Confirmation, confirm, confirmation_of};
+pub(crate) use confirm::confirm_as_owner;
+pub use confirm::{Confirmation, confirm, confirmation_of, held_until};
 pub use create::{Accepted, DryRun, IDEMPOTENCY_ROUTE, NewTrade, create};
 pub use executor::Executor;
 pub(crate) use executor::batch_gas;

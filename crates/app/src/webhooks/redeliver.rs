@@ -3,17 +3,24 @@
 use domain::ErrorCode;
 use domain::event::{self, EventKind, TestData};
 use domain::ids::{EventId, UserId};
+use domain::key::Scope;
 use store::events::NewEvent;
 use store::webhooks::{Delivery, Redelivered};
 
 use crate::caller::Caller;
 use crate::{AppError, Ctx};
 
-/// Adds the user's event to the end of its key's queue again.
+/// Adds an event of the caller's user to the end of its key's queue again.
 ///
 /// # Errors
 /// `RESOURCE_NOT_FOUND`, `WEBHOOK_NOT_CONFIGURED`, `WEBHOOK_REPLAY_LIMIT_REACHED`.
-pub async fn redeliver(ctx: &Ctx, user_id: UserId, id: EventId) -> Result<Delivery, AppError> {
+pub async fn redeliver(ctx: &Ctx, caller: &Caller, id: EventId) -> Result<Delivery, AppError> {
+    caller.require(Scope::WebhooksManage)?;
+    replay(ctx, caller.user_id(), id).await
+}
+
+/// Adds the user's event to the end of its key's queue again.
+pub(crate) async fn replay(ctx: &Ctx, user_id: UserId, id: EventId) -> Result<Delivery, AppError> {
     let redelivered = ctx
         .write_of_user(user_id, (user_id, id, ctx.now()), |tx, (user_id, id, now)| {
             Box::pin(store::webhooks::redeliver(tx, *user_id, *id, *now))
@@ -34,6 +41,12 @@ pub async fn redeliver(ctx: &Ctx, user_id: UserId, id: EventId) -> Result<Delive
 /// # Errors
 /// `WEBHOOK_NOT_CONFIGURED` if the key has no URL.
 pub async fn send_test(ctx: &Ctx, caller: &Caller) -> Result<Delivery, AppError> {
+    caller.require(Scope::WebhooksManage)?;
+    queue_test(ctx, caller).await
+}
+
+/// Queues a test event for the receiver of a key, whatever its scopes are.
+pub(crate) async fn queue_test(ctx: &Ctx, caller: &Caller) -> Result<Delivery, AppError> {
     let (id, user_id, key_id, at) =
         (EventId::of_test(ctx.uuid()), caller.user_id(), caller.key.id, ctx.now());
     let kind = EventKind::Test;

@@ -232,7 +232,7 @@ async fn a_replay_of_a_held_trade_finds_it_and_confirms_it() {
     assert_eq!(key.token(&replayed), token);
     key.confirm(&replayed, &token).await.unwrap();
     assert_eq!(request().replayed().await.state, State::Pending);
-    assert!(app::trades::confirmation_of(&app.ctx, &request().replayed().await).is_none());
+    assert!(app::trades::held_until(&app.ctx, &request().replayed().await).is_none());
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 
 use alloy_primitives::Address;
 use app::accounts;
-use app::owner_acts::OwnerActRequest;
+use app::owner_acts::{self, OwnerActRequest};
 use app::passkeys::{NewCredential, Proof, WalletProof};
 use app::people::{self, Country, SignUp, sign_up};
 use app::sessions::{self, Person, SignedIn};
@@ -294,7 +294,7 @@ async fn a_removed_key_is_no_longer_the_second_owner() {
     let second = wallet(&app);
     let (ada, user) = person(&app, &wallet(&app)).await;
     let id = add_wallet(&app, &ada, &second).await;
-    people::choose_second_owner(&app.ctx, &ada, Some(second.owner())).await.unwrap();
+    owner_acts::choose_second_owner(&app.ctx, &ada, Some(second.owner())).await.unwrap();
     people::remove_credential(&app.ctx, &ada, id).await.unwrap();
     assert_eq!(app::owner_acts::find_second_owner(&app.ctx, user.id).await.unwrap(), None);
 }
@@ -305,7 +305,7 @@ async fn only_a_passkey_that_signs_in_becomes_an_owner() {
     let (ada, user) = person(&app, &wallet(&app)).await;
     let foreign = domain::credential::CredentialKey::Passkey(app.soft_key().public_key());
     let foreign = app::passkeys::owner_of(&foreign);
-    let chosen = people::choose_second_owner(&app.ctx, &ada, Some(foreign)).await.unwrap_err();
+    let chosen = owner_acts::choose_second_owner(&app.ctx, &ada, Some(foreign)).await.unwrap_err();
     let request = OwnerActRequest::AddOwner(foreign);
     let prepared = people::prepare_act(&app.ctx, &ada, Country::default(), &request).await.unwrap_err();
     for refused in [chosen, prepared] {
@@ -316,5 +316,5 @@ async fn only_a_passkey_that_signs_in_becomes_an_owner() {
     let new = app.register(&mut key, ChallengePurpose::AddKey, Some(user.id)).await;
     let added = people::add_credential(&app.ctx, &ada, &new, None).await.unwrap();
     let own = app::passkeys::owner_of(&added.key);
-    people::choose_second_owner(&app.ctx, &ada, Some(own)).await.unwrap();
+    owner_acts::choose_second_owner(&app.ctx, &ada, Some(own)).await.unwrap();
 }

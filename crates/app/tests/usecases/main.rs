@@ -5,6 +5,8 @@
 //! Redis. Tests that need anvil run if `FORETELL_ANVIL` names its binary.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what a test cannot do without fails it")]
 
+mod access;
+mod agents;
 mod aggregates;
 mod anvil;
 mod audit_log;

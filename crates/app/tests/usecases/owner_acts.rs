@@ -1,10 +1,10 @@
 //! Acts of account owners: what each kind does on chain, who may prepare it, and how it ends.
 
 use alloy_primitives::{Address, U256};
-use app::AppError;
 use app::config::OwnerActLimits;
 use app::kill_switches::{self, Setting};
 use app::owner_acts::{self, ActOrigin, Caps, OwnerActRequest, OwnerOrder, PreparedAct, WithdrawalAmount};
+use app::{AppError, PersonError};
 use chain::{Signer, calls};
 use domain::ids::OwnerActId;
 use domain::key::Tier;
@@ -177,14 +177,19 @@ store::on_each_engine! {
         let app = TestApp::with().on(store).start().await;
         let ada = app.user("ada").await;
         let second = Signer::random([7; 32]).unwrap().owner();
-        let choose = |owner| owner_acts::choose_second_owner(&app.ctx, ada.id, owner);
-        assert_eq!(choose(Some(ada.owner.owner())).await.unwrap_err().code, ErrorCode::ValidationFailed);
+        let person = app.person_of(&ada).await;
+        let choose = |owner| owner_acts::choose_second_owner(&app.ctx, &person, owner);
+        let refused = async |owner| match choose(owner).await {
+            Err(PersonError::App(error)) => error.code,
+            chosen => panic!("{chosen:?}"),
+        };
+        assert_eq!(refused(Some(ada.owner.owner())).await, ErrorCode::ValidationFailed);
         choose(Some(Signer::random([8; 32]).unwrap().owner())).await.unwrap();
         choose(Some(second)).await.unwrap();
         assert_done(&app.act(&ada, &deploys()).await);
         let owners = app::accounts::owners(&app.ctx, ada.id).await.unwrap().owners;
         assert_eq!(owners, [ada.owner.owner(), second]);
-        assert_eq!(choose(None).await.unwrap_err().code, ErrorCode::ValidationFailed, "it is on chain");
+        assert_eq!(refused(None).await, ErrorCode::ValidationFailed, "it is on chain");
         let PreparedAct { batch, .. } = app.prepare_act(&ada, &OwnerActRequest::EndApproval).await;
         assert_eq!(batch.calls.len(), 1, "only the first act adds it");
     }

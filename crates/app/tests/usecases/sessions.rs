@@ -1,14 +1,14 @@
 //! Sessions: their lifetime, step-up and end.
 
 use alloy_primitives::Address;
-use app::owner_acts::{OwnerActRequest, OwnerOrder};
-use app::people::{Country, OwnKey, SignUp};
+use app::owner_acts::{self, OwnerActRequest, OwnerOrder};
+use app::people::{Country, KeyEnd, NewApiKey, SignUp};
 use app::sessions::{self, Person, SignedIn};
 use app::trades::NewTrade;
-use app::{AppError, PersonError, people};
+use app::{AppError, PersonError, people, portfolio};
 use chain::AccountOwner;
 use domain::ids::{KeyId, SessionId, TradeId};
-use domain::key::{IpAllowlist, Scopes};
+use domain::key::{ChosenCaps, IpAllowlist, Scopes};
 use domain::passkey::{ChallengePurpose, SoftKey};
 use domain::session::{IDLE_MS, LIFETIME_MS, STEP_UP_MS};
 use domain::time::{DAY_MS, MINUTE_MS};
@@ -151,27 +151,27 @@ async fn another_users_session_is_missing() {
 async fn whatever_gives_a_thief_more_than_the_session_needs_a_step_up() {
     let app = TestApp::new().await;
     let ada = ada(&app).await;
-    let (ctx, key_id) = (&app.ctx, KeyId(app.ctx.uuid()));
-    people::issue_key(ctx, &ada.person, key_id, own_key()).await.unwrap();
+    let ctx = &app.ctx;
+    let key = issue(&app, &ada.person).await.unwrap();
     app.clock.advance(STEP_UP_MS);
     let person = app.person(&ada.signed_in).await;
     let new = app.register(&mut app.soft_key(), ChallengePurpose::AddKey, Some(person.user_id())).await;
     let own = people::list_credentials(ctx, &person).await.unwrap()[0].id;
     let owner = Some(AccountOwner::Eoa(Address::repeat_byte(0x42)));
     let (country, trade) = (Country::default(), TradeId(ctx.uuid()));
-    let now = ctx.now();
+    let (access, now) = ((IpAllowlist::default(), KeyEnd::Kept), ctx.now());
     for refused in [
         people::add_credential(ctx, &person, &new, None).await.map(drop),
         people::remove_credential(ctx, &person, own).await,
-        people::choose_second_owner(ctx, &person, owner).await,
+        owner_acts::choose_second_owner(ctx, &person, owner).await,
         people::resume_trading(ctx, &person).await,
-        people::issue_key(ctx, &person, KeyId(ctx.uuid()), own_key()).await.map(drop),
-        people::set_key_access(ctx, &person, key_id, (IpAllowlist::default(), None)).await.map(drop),
-        people::resume_key(ctx, &person, key_id).await.map(drop),
-        people::set_webhook_url(ctx, &person, key_id, None).await.map(drop),
-        people::rotate_webhook_secret(ctx, &person, key_id).await.map(drop),
+        issue(&app, &person).await.map(drop),
+        people::set_api_key_access(ctx, &person, key, access).await.map(drop),
+        people::resume_api_key(ctx, &person, key).await.map(drop),
+        people::set_api_key_webhook(ctx, &person, key, None).await.map(drop),
+        people::rotate_api_key_secret(ctx, &person, key).await.map(drop),
         people::confirm_trade(ctx, &person, country, trade).await,
-        people::list_trades_to_export(ctx, &person, now, now).await.map(drop),
+        portfolio::export_trades(ctx, &person, (now, now), 1).await.map(drop),
         sessions::end(ctx, &person, person.session().id).await,
         sessions::end_others(ctx, &person).await.map(drop),
     ] {
@@ -186,28 +186,35 @@ async fn whatever_gives_a_thief_more_than_the_session_needs_a_step_up() {
 async fn another_persons_key_is_missing() {
     let app = TestApp::new().await;
     let (ada, bob) = (ada(&app).await, ada(&app).await);
-    let (ctx, id) = (&app.ctx, KeyId(app.ctx.uuid()));
-    people::issue_key(ctx, &bob.person, id, own_key()).await.unwrap();
+    let (ctx, id) = (&app.ctx, issue(&app, &bob.person).await.unwrap());
+    let (person, access) = (&ada.person, (IpAllowlist::default(), KeyEnd::Kept));
     for refused in [
-        people::set_key_access(ctx, &ada.person, id, (IpAllowlist::default(), None)).await.map(drop),
-        people::resume_key(ctx, &ada.person, id).await.map(drop),
-        people::set_webhook_url(ctx, &ada.person, id, None).await.map(drop),
-        people::rotate_webhook_secret(ctx, &ada.person, id).await.map(drop),
+        people::set_api_key_access(ctx, person, id, access).await.map(drop),
+        people::lower_api_key_caps(ctx, person, id, ChosenCaps::default()).await.map(drop),
+        people::pause_api_key(ctx, person, id).await.map(drop),
+        people::resume_api_key(ctx, person, id).await.map(drop),
+        people::revoke_api_key(ctx, person, id).await.map(drop),
+        people::mark_api_key_as_agent(ctx, person, id).await.map(drop),
+        people::set_api_key_webhook(ctx, person, id, None).await.map(drop),
+        people::rotate_api_key_secret(ctx, person, id).await.map(drop),
+        people::send_api_key_test(ctx, person, id).await.map(drop),
     ] {
         assert!(is_missing(&refused.unwrap_err()));
     }
-    people::resume_key(ctx, &bob.person, id).await.unwrap();
+    people::resume_api_key(ctx, &bob.person, id).await.unwrap();
 }
 
-/// A key that a person asks for.
-fn own_key() -> OwnKey {
-    OwnKey {
+/// Issues an API key as the person.
+async fn issue(app: &TestApp, person: &Person) -> Result<KeyId, PersonError> {
+    let wanted = NewApiKey {
         name: "bot".to_owned(),
         scopes: Scopes::all(),
         expires_at: None,
         ip_allowlist: IpAllowlist::default(),
         webhook_url: None,
-    }
+        is_agent: false,
+    };
+    Ok(people::issue_api_key(&app.ctx, person, app.ctx.uuid(), wanted).await?.key.id)
 }
 
 #[tokio::test]

@@ -154,6 +154,7 @@ async fn make_traders(
                 webhook_url: None,
                 overrides: LimitOverrides::default(),
                 api_version: None,
+                is_agent: false,
             };
             let issued = issue(ctx, wanted).await?;
             trader.keys.push(DevKey {
@@ -162,7 +163,7 @@ async fn make_traders(
                 scopes: issued.key.scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
                 key: issued.plaintext.expose().to_owned(),
             });
-            trader.callers.push(Caller { key: Arc::new(issued.key) });
+            trader.callers.push(Caller::new(Arc::new(issued.key)));
         }
         let keys = trader.callers.iter().map(|caller| caller.key.id).collect();
         // As for a second device.

@@ -192,6 +192,7 @@ pub async fn populate(home: &Path, database_url: &str, rpc_url: &str) -> Vec<Tra
             ip_allowlist: IpAllowlist::default(),
             webhook_url: None,
             api_version: None,
+            is_agent: false,
             overrides: LimitOverrides { requests_per_minute: Some(1_000_000), ..Default::default() },
         };
         let issued = issue(ctx, wanted).await.unwrap();

@@ -63,6 +63,7 @@ impl Small {
             ip_allowlist: IpAllowlist::default(),
             webhook_url: None,
             api_version: None,
+            is_agent: false,
             overrides: LimitOverrides::default(),
         };
         let key = issue(&parts.ctx, wanted).await.unwrap();

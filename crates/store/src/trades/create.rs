@@ -52,19 +52,20 @@ pub async fn find_by_client_request(
 pub(super) const INSERT: &str = "INSERT INTO trades (id, user_id, key_id, account, market_id, outcome_index, side,
     amount_text, amount_type, metadata, client_request_id, request_hash, correlation_id, intent_side,
     intent_usdc_atomic, intent_tokens_wad, deadline_ms, key_index, lane, reserved_usdc_atomic, status,
-    confirmation_expires_at_ms, created_at_ms, updated_at_ms, max_slippage_bps, volume_usdc_atomic, queue_rank)
+    confirmation_expires_at_ms, created_at_ms, updated_at_ms, max_slippage_bps, volume_usdc_atomic, queue_rank,
+    is_from_agent)
     SELECT x.id, x.user_id, x.key_id, x.account, x.market_id, x.outcome_index, x.side,
     x.amount_text, x.amount_type, x.metadata, x.client_request_id, x.request_hash, x.correlation_id, x.intent_side,
     x.intent_usdc_atomic, x.intent_tokens_wad, x.deadline_ms, x.key_index, x.lane, x.reserved_usdc_atomic, x.status,
     x.confirmation_expires_at_ms, x.created_at_ms, x.created_at_ms, x.max_slippage_bps, x.volume_usdc_atomic,
-    x.queue_rank
+    x.queue_rank, x.is_from_agent
     FROM ROWS($1 TEXT, $2 TEXT, $3 TEXT, $4 TEXT, $5 TEXT, $6 BIGINT, $7 TEXT, $8 TEXT, $9 TEXT, $10 TEXT, $11 TEXT,
     $12 TEXT, $13 TEXT, $14 BIGINT, $15 BIGINT, $16 TEXT, $17 BIGINT, $18 BIGINT, $19 BIGINT, $20 BIGINT, $21 TEXT,
-    $22 BIGINT, $23 BIGINT, $24 BIGINT, $25 BIGINT, $26 BIGINT)
+    $22 BIGINT, $23 BIGINT, $24 BIGINT, $25 BIGINT, $26 BIGINT, $27 BIGINT)
     AS x(id, user_id, key_id, account, market_id, outcome_index, side, amount_text, amount_type, metadata,
     client_request_id, request_hash, correlation_id, intent_side, intent_usdc_atomic, intent_tokens_wad, deadline_ms,
     key_index, lane, reserved_usdc_atomic, status, confirmation_expires_at_ms, created_at_ms, max_slippage_bps,
-    volume_usdc_atomic, queue_rank)";
+    volume_usdc_atomic, queue_rank, is_from_agent)";
 
 pub(super) fn values(trade: &Trade, queue_rank: i64) -> Result<Vec<SqlValue<'_>>, StoreError> {
     let metadata = serde_json::to_string(&trade.metadata).map_err(|error| StoreError::unwritable(&error))?;
@@ -94,7 +95,8 @@ pub(super) fn values(trade: &Trade, queue_rank: i64) -> Result<Vec<SqlValue<'_>>
         trade.created_at,
         trade.max_slippage_bps,
         trade.volume,
-        queue_rank
+        queue_rank,
+        trade.is_from_agent
     ];
     Ok(values.to_vec())
 }

@@ -73,6 +73,8 @@ record! {
         pub ended_at: Option<Timestamp> = "ended_at_ms",
         /// The time at which the row was restored from the chain, if it had been lost.
         pub recovered_at: Option<Timestamp> = "recovered_at_ms",
+        /// An agent created the trade: only the account's owner can confirm it, on its page.
+        pub is_from_agent: bool,
     }
 }
 

@@ -60,6 +60,7 @@ fn trade(at: Timestamp, number: u64) -> Trade {
         updated_at: at,
         ended_at: None,
         recovered_at: None,
+        is_from_agent: false,
     }
 }
 

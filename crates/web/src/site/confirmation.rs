@@ -2,7 +2,7 @@
 
 use app::people;
 use app::sessions::Person;
-use app::trades::confirmation_of;
+use app::trades::held_until;
 use axum::extract::State;
 use axum::response::Response;
 use domain::Timestamp;
@@ -32,14 +32,14 @@ pub struct ConfirmPart {
 impl ConfirmPart {
     /// Returns the part for a trade that can be confirmed now.
     pub fn find(app: &Shared, person: &Person, trade: &Trade, outcome: &str) -> Option<Self> {
-        let held = confirmation_of(&app.ctx, trade)?;
+        let held_until = held_until(&app.ctx, trade)?;
         Some(Self {
             path: format!("/trades/{}", trade.id),
             order: order_of(trade, outcome),
             slippage: trade.max_slippage_bps.map(percent),
             tokens_bound: tokens_bound(trade),
-            until: amounts::minute(held.expires_at),
-            until_iso: held.expires_at.to_string(),
+            until: amounts::minute(held_until),
+            until_iso: held_until.to_string(),
             needs_step_up: needs_step_up(person, app.ctx.now()),
         })
     }

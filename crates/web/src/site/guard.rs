@@ -3,13 +3,14 @@
 
 use axum::extract::{Request, State};
 use axum::http::header::{
-    CONTENT_SECURITY_POLICY, HOST, LOCATION, ORIGIN, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE,
+    STRICT_TRANSPORT_SECURITY,
 };
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http_kit::Shared;
+use http_kit::{SESSION_COOKIE, Shared, cookie};
 
 /// A page loads only files of its own origin, contains no inline script or style, and is in no frame.
 pub const POLICY: HeaderValue = HeaderValue::from_static(
@@ -24,12 +25,17 @@ const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
 /// One year. Not for subdomains, which may be other services of the operator.
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
+/// The browser keeps no copy of what is shown to a person, so that nobody finds it there after the
+/// sign-out.
+const OF_PERSON: HeaderValue = HeaderValue::from_static("no-store");
+
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Runs a request of the site if its host and origin are the site's own, and adds the headers of all
 /// its responses.
 pub async fn guard(State(app): State<Shared>, request: Request, next: Next) -> Response {
     let is_secure = app.app_url.starts_with("https://");
+    let has_session = has_session(&request);
     let mut response = if !is_own_host(&app.app_url, request.headers()) {
         redirect(&app.app_url, &request)
     } else if is_foreign_write(&app.app_url, request.method(), request.headers()) {
@@ -38,6 +44,9 @@ pub async fn guard(State(app): State<Shared>, request: Request, next: Next) -> R
         next.run(request).await
     };
     let headers = response.headers_mut();
+    if has_session || headers.contains_key(SET_COOKIE) {
+        headers.insert(CACHE_CONTROL, OF_PERSON);
+    }
     headers.insert(CONTENT_SECURITY_POLICY, POLICY);
     headers.insert(REFERRER_POLICY, SAME_ORIGIN);
     headers.insert(HeaderName::from_static("cross-origin-opener-policy"), SAME_ORIGIN);
@@ -47,6 +56,12 @@ pub async fn guard(State(app): State<Shared>, request: Request, next: Next) -> R
         headers.insert(STRICT_TRANSPORT_SECURITY, HSTS);
     }
     response
+}
+
+/// Returns whether a request has the cookie of a session, which may have ended. Files are the same
+/// for everybody.
+fn has_session(request: &Request) -> bool {
+    !request.uri().path().starts_with("/assets/") && cookie(request.headers(), SESSION_COOKIE).is_some()
 }
 
 /// Sends a reader to the site's own host. Passkeys and cookies belong to one host, and a page that is

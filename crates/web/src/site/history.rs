@@ -1,8 +1,8 @@
 //! A person's trades, claims, deposits and withdrawals, and the export of trades.
 
-use app::portfolio::list_deposits;
+use app::AppError;
+use app::portfolio::{export_trades, list_deposits};
 use app::sessions::Person;
-use app::{AppError, people};
 use askama::Template;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
@@ -25,6 +25,9 @@ use super::markets::ListLink;
 use super::session::{Member, problem_of, to_sign_in};
 use super::shell::{Reader, Section, Shell, answer, render};
 use super::trading::{badge_of, heading_of};
+
+/// The maximum number of trades in an export. A year with more is exported by the API.
+const MAX_EXPORTED: usize = 10_000;
 
 /// The kinds of the list. The first one is the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -324,13 +327,12 @@ pub async fn export(
     PathId(file): PathId,
 ) -> Result<Response, Problem> {
     let (year, format) = file.split_once('.').ok_or_else(Problem::not_found)?;
-    let (begin, end) = bounds_of(year).ok_or_else(Problem::not_found)?;
-    let trades = people::list_trades_to_export(&app.ctx, &person, begin, end).await;
-    let trades = trades.map_err(|error| problem_of(error, app.ctx.now()))?;
-    let mut exported = Vec::with_capacity(trades.len());
-    for trade in &trades {
+    let bounds = bounds_of(year).ok_or_else(Problem::not_found)?;
+    let trades = export_trades(&app.ctx, &person, bounds, MAX_EXPORTED).await;
+    let mut exported = Vec::new();
+    for trade in trades.map_err(|error| problem_of(error, app.ctx.now()))? {
         let (question, outcome) = names_of(&app, trade.market_id, trade.outcome_index).await?;
-        exported.push(ExportedTrade::new(trade, question, outcome));
+        exported.push(ExportedTrade::new(&trade, question, outcome));
     }
     let (kind, body) = match format {
         "csv" => ("text/csv; charset=utf-8", csv_of(&exported)),

@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 
 use app::AppError;
-use app::feed::{self, Closing, Follower, MarketPrices, Subscription, WakeReason};
+use app::feed::{self, Closing, Follower, MarketPrices, Subscription, Topic, WakeReason};
 use app::limits::places::Place;
 use app::process::streams;
-use app::sessions::Person;
+use app::sessions::{self, Person};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
@@ -111,6 +111,9 @@ struct LiveStream {
 
 /// The events of the person of the session.
 struct PersonNews {
+    person: Person,
+    /// The stream ends with the session.
+    session: Subscription,
     news: Subscription,
     /// The number of the last event that the stream has told, or that is older than the stream.
     last: u64,
@@ -120,8 +123,23 @@ impl PersonNews {
     async fn open(app: &Shared, person: &Person) -> Result<Self, StoreError> {
         let user_id = person.user_id();
         // Before the read: an event after it wakes the stream.
-        let news = app.ctx.process.feed.follow(user_id);
-        Ok(Self { news, last: last_event(app, user_id).await? })
+        let news = app.ctx.process.feed.follow(Topic::User(user_id));
+        let (person, session) = (person.clone(), sessions::follow(&app.ctx, person));
+        Ok(Self { person, session, news, last: last_event(app, user_id).await? })
+    }
+
+    /// Waits for news of the person. The end of the session is news, too.
+    async fn wait(&mut self) -> WakeReason {
+        loop {
+            tokio::select! {
+                biased;
+                reason = self.session.wait() => match reason {
+                    WakeReason::News if sessions::is_still_live(&self.person, &self.session) => {}
+                    WakeReason::News | WakeReason::Closing => return WakeReason::Closing,
+                },
+                reason = self.news.wait() => return reason,
+            }
+        }
     }
 
     /// Returns whether there is an event since the last call. The watcher also wakes a new follower
@@ -206,21 +224,22 @@ impl LiveStream {
         let Self { markets, person, heartbeats, closing, .. } = self;
         let own = async {
             match person {
-                Some(person) => person.news.wait().await,
+                Some(person) => person.wait().await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             biased;
             () = closing.wait() => self.has_ended = true,
-            _ = heartbeats.tick() => {
-                self.push(None, "heartbeat", &serde_json::json!({ "at": self.app.ctx.now() }));
-            }
-            () = markets.changed() => {}
+            // Before the others: the end of the session must not wait for them.
             reason = own => match reason {
                 WakeReason::News => self.tell_person(),
                 WakeReason::Closing => self.has_ended = true,
             },
+            _ = heartbeats.tick() => {
+                self.push(None, "heartbeat", &serde_json::json!({ "at": self.app.ctx.now() }));
+            }
+            () = markets.changed() => {}
         }
     }
 

@@ -114,6 +114,7 @@ static TABLE: &[Entry<Shared>] = http_kit::table! { Web:
     POST "/settings/keys/{id}/access", WRITES => developers::key::set_access;
     POST "/settings/keys/{id}/pause", WRITES => developers::key::pause_key;
     POST "/settings/keys/{id}/resume", WRITES => developers::key::resume_key;
+    POST "/settings/keys/{id}/agent", WRITES => developers::key::mark_agent;
     POST "/settings/keys/{id}/revoke", WRITES => developers::key::revoke_key;
     POST "/settings/keys/{id}/webhook", WRITES => developers::key::set_webhook;
     POST "/settings/keys/{id}/webhook/test", WRITES => developers::key::test_webhook;

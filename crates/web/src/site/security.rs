@@ -185,7 +185,7 @@ pub async fn choose_second_owner(
         "" => None,
         text => Some(owner_in(text)?),
     };
-    let chosen = people::choose_second_owner(&app.ctx, &person, owner).await;
+    let chosen = owner_acts::choose_second_owner(&app.ctx, &person, owner).await;
     chosen.map_err(|error| problem_of(error, app.ctx.now()))?;
     see(PATH)
 }

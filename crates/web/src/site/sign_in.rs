@@ -8,7 +8,7 @@ use app::sessions::{self, SignedIn};
 use askama::Template;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, LOCATION, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
 use domain::ids::AdminActId;
@@ -21,7 +21,8 @@ use super::form_body::{Base64Url, FormFields, ScriptBody};
 use super::session::{Member, cookie_of, device_of, ended_cookie, problem_of};
 use super::shell::{Reader, Section, Shell, answer, render};
 
-const NO_STORE: (axum::http::HeaderName, HeaderValue) = (CACHE_CONTROL, HeaderValue::from_static("no-store"));
+const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
+const NO_STORE: (HeaderName, HeaderValue) = (CACHE_CONTROL, HeaderValue::from_static("no-store"));
 /// The page after signing in, and the one after signing up.
 const NEXT: &str = "/portfolio";
 const WELCOME: &str = "/welcome";
@@ -342,5 +343,8 @@ pub async fn sign_out(State(app): State<Shared>, Visitor(person): Visitor) -> Re
         sessions::sign_out(&app.ctx, &person).await.map_err(|error| problem_of(error, app.ctx.now()))?;
     }
     let home = (LOCATION, HeaderValue::from_static("/"));
-    Ok((StatusCode::SEE_OTHER, [(SET_COOKIE, ended_cookie()?), home]).into_response())
+    // Older copies, and pages in the back-forward cache. Browsers ignore it over http, except on this
+    // machine.
+    let forget = (CLEAR_SITE_DATA, HeaderValue::from_static("\"cache\""));
+    Ok((StatusCode::SEE_OTHER, [(SET_COOKIE, ended_cookie()?), home, forget]).into_response())
 }

@@ -104,7 +104,7 @@ async fn the_pages_do_not_exist_for_anyone_but_an_admin() {
     for path in &paths {
         let page = admin.get(path).await;
         assert_eq!(page.status.as_u16(), 200, "{path} {page}");
-        assert_eq!(page.header("cache-control"), Some("private, no-cache"), "{path}");
+        assert_eq!(page.header("cache-control"), Some("no-store"), "{path}");
         for other in [&mut user, &mut anonymous, &mut off] {
             let page = other.get(path).await;
             assert_eq!(page.status.as_u16(), 404, "{path}");

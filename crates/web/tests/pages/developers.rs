@@ -5,6 +5,7 @@ use domain::time::{DAY_MS, MINUTE_MS};
 use domain::trade::State;
 use http_testkit::{Answer, ServeHttp};
 use serde_json::json;
+use store::StoreError;
 use store::trades::Trade;
 use testkit::{TestApp, TestMarket};
 
@@ -43,7 +44,9 @@ async fn issue(browser: &mut Browser, webhook: &str) -> Issued {
     let again = browser.submit("/settings/keys", &fields).await;
     assert_eq!(again.status.as_u16(), 400, "{again}");
     assert!(again.text.contains("issued its key already") && !again.text.contains(&plaintext), "{again}");
-    Issued { path: format!("/settings/keys/{form}"), plaintext }
+    let id = between(&issued, "<a class=\"btn main\" href=\"/settings/keys/", "\"");
+    assert_ne!(id, form, "the form's id would tell whether another person's key has it");
+    Issued { path: format!("/settings/keys/{id}"), plaintext }
 }
 
 #[tokio::test]
@@ -177,14 +180,118 @@ async fn another_persons_key_and_events_do_not_exist() {
     for foreign in [&path, &event] {
         assert_eq!(ben.get(foreign).await.status.as_u16(), 404, "{foreign}");
     }
-    for deed in ["access", "caps", "pause", "resume", "revoke", "webhook", "webhook/test", "webhook/rotate"] {
-        let refused = ben.submit(&format!("{path}/{deed}"), &[("perTrade", "1"), ("daily", "1")]).await;
+    for deed in
+        ["access", "agent", "caps", "pause", "resume", "revoke", "webhook", "webhook/test", "webhook/rotate"]
+    {
+        let fields = [("perTrade", "1"), ("daily", "1"), ("expires", "keep")];
+        let refused = ben.submit(&format!("{path}/{deed}"), &fields).await;
         assert_eq!(refused.status.as_u16(), 404, "{deed}\n{refused}");
     }
     assert_eq!(ben.submit(&format!("{event}/redeliver"), &[]).await.status.as_u16(), 404);
     ada.cookie = None;
     assert_eq!(ada.get(&path).await.header("location"), Some(sign_in_for(&path).as_str()));
     assert_eq!(ada.submit(&format!("{path}/pause"), &[]).await.status.as_u16(), 401);
+}
+
+/// Returns an answer in which this id, and what differs between any two requests, have names.
+fn without(answer: &Answer, id: &str) -> (u16, String) {
+    let request = answer.header("x-request-id").unwrap_or("no request id");
+    (answer.status.as_u16(), answer.text.replace(id, "ID").replace(request, "REQUEST"))
+}
+
+#[tokio::test]
+async fn no_route_tells_whether_an_id_of_another_person_exists() {
+    let app = TestApp::new().await;
+    let receiver = app.receiver().await;
+    let market = app.market(&["Yes", "No"]).await;
+    let (mut ada, mut ben) = (trader(&app, 100).await, Browser::new(&app));
+    ben.sign_up("Ben").await;
+    let Issued { path: key, .. } = issue(&mut ada, &receiver.url).await;
+    let event = ada.submit(&format!("{key}/webhook/test"), &[]).await.header("location").unwrap().to_owned();
+    let order = json!({
+        "marketId": market.id, "outcomeIndex": 0, "side": "buy", "amountType": "usdc", "amount": "5",
+        "idempotencyKey": "one",
+    });
+    let trade = ada.post("/app/trades", order).await.json()["id"].as_str().unwrap().to_owned();
+    let act = ada.post("/app/acts", json!({ "kind": "end_approval" })).await.json()["id"].clone();
+    let credential: Result<Option<String>, StoreError> = app
+        .ctx
+        .store
+        .read((), |tx, ()| {
+            const SQL: &str = "SELECT id FROM credentials ORDER BY created_at_ms LIMIT 1";
+            Box::pin(async move { tx.find(SQL, &[], |row| row.only()).await })
+        })
+        .await;
+    let last = |path: &str| path.rsplit_once('/').unwrap().1.to_owned();
+    let ids =
+        [last(&key), last(&event), trade, act.as_str().unwrap().to_owned(), credential.unwrap().unwrap()];
+    let missing = app.ctx.uuid().to_string();
+    let signature = json!({ "wallet": { "signature": format!("0x{}", "00".repeat(65)) } });
+    let fields = [("perTrade", "1"), ("daily", "1"), ("expires", "0"), ("allowlist", ""), ("url", "")];
+    for is_stepped_up in [true, false] {
+        for route in web::site_routes().filter(|route| route.path.contains("{id}")) {
+            for id in &ids {
+                let mut answers = Vec::new();
+                for id in [id, &missing] {
+                    let path = route.path.replace("{id}", id);
+                    let answer = match route.method.as_str() {
+                        "GET" => ben.get(&path).await,
+                        _ if path.starts_with("/app/") => ben.post(&path, signature.clone()).await,
+                        _ => ben.submit(&path, &fields).await,
+                    };
+                    answers.push(without(&answer, id));
+                }
+                assert_eq!(answers[0], answers[1], "{} {} {is_stepped_up}", route.method, route.path);
+                assert!(answers[0].0 >= 300, "{} {}: {}", route.method, route.path, answers[0].1);
+            }
+        }
+        for kind in ["enable_key", "raise_caps"] {
+            let mut answers = Vec::new();
+            for id in [&ids[0], &missing] {
+                let body = json!({ "kind": kind, "key": id, "perTrade": "1000000", "daily": "1000000" });
+                answers.push(without(&ben.post("/app/acts", body).await, id));
+            }
+            assert_eq!(answers[0], answers[1], "{kind}");
+        }
+        app.advance_ms(6 * MINUTE_MS).await;
+    }
+    ben.prove("step-up").await;
+    // A form with the id of another person's key issues a key like any other form.
+    for form in [&ids[0], &missing] {
+        let fields = [("form", form.as_str()), ("name", "Bot"), ("scope", "trades:read"), ("expires", "0")];
+        assert_eq!(ben.submit("/settings/keys", &fields).await.status.as_u16(), 200);
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_marked_as_an_agents_when_it_is_issued_or_later_and_stays_so() {
+    let app = TestApp::new().await;
+    let mut browser = Browser::new(&app);
+    browser.sign_up("Maya").await;
+    let Issued { path, plaintext } = issue(&mut browser, "").await;
+    let is_agent = async || {
+        let key = app.http().anonymous().get("/v1/key").header("x-api-key", &plaintext).send().await;
+        key.json()["key"]["agent"].clone()
+    };
+    assert_eq!(is_agent().await, false);
+    app.advance_ms(6 * MINUTE_MS).await;
+    // It only restricts, so a session is enough.
+    assert_eq!(browser.submit(&format!("{path}/agent"), &[]).await.status.as_u16(), 303);
+    assert_eq!(is_agent().await, true);
+    let page = browser.get(&path).await;
+    assert!(page.text.contains("an agent: you confirm") && !page.text.contains("/agent\""), "{page}");
+    browser.prove("step-up").await;
+    let form = between(&browser.get("/settings/keys").await, "name=\"form\" value=\"", "\"").to_owned();
+    let fields = [
+        ("form", form.as_str()),
+        ("name", "Bot"),
+        ("scope", "trades:read"),
+        ("expires", "0"),
+        ("agent", "on"),
+    ];
+    let issued = browser.submit("/settings/keys", &fields).await;
+    let id = between(&issued, "<a class=\"btn main\" href=\"/settings/keys/", "\"").to_owned();
+    assert!(browser.get(&format!("/settings/keys/{id}")).await.text.contains("an agent: you confirm"));
 }
 
 #[tokio::test]

@@ -140,7 +140,7 @@ async fn a_passkey_signs_up_and_signs_in_without_a_name() {
     }
     let page = browser.get("/portfolio").await;
     assert!(page.text.contains("<h1>Portfolio</h1>") && page.text.contains("No positions yet"), "{page}");
-    assert_eq!(page.header("cache-control"), Some("private, no-cache"));
+    assert_eq!(page.header("cache-control"), Some("no-store"));
     let mut other = browser.beside();
     assert!(other.prove("sign-in").await.header("set-cookie").is_some());
     let home = other.get("/").await;
@@ -227,6 +227,7 @@ async fn signing_out_ends_the_session_also_for_a_copied_cookie() {
     let out = browser.send("POST", "/sign-out", None).await;
     assert_eq!((out.status.as_u16(), out.header("location")), (303, Some("/")));
     assert!(out.header("set-cookie").unwrap().contains("Max-Age=0"));
+    assert_eq!(out.header("clear-site-data"), Some("\"cache\""));
     for browser in [&mut browser, &mut thief] {
         let answer = browser.get("/portfolio").await;
         assert_eq!(
@@ -553,6 +554,52 @@ async fn a_sign_up_whose_answer_was_lost_is_found_again_by_signing_in() {
     assert!(browser.get("/").await.text.contains("aria-label=\"Account menu\">M<"));
     let users = app.ctx.store.read((), |tx, ()| Box::pin(store::users::list(tx, None, 10))).await.unwrap();
     assert_eq!(users.len(), 1);
+}
+
+#[tokio::test]
+async fn a_browser_stores_no_page_that_is_shown_to_a_person() {
+    let app = TestApp::new().await;
+    let market = app.market(&["Yes", "No"]).await;
+    let mut browser = Browser::new(&app);
+    browser.sign_up("Maya").await;
+    let market = format!("/markets/{}", market.id);
+    let pages = web::site_routes().filter(|route| route.method == "GET" && !route.path.contains('{'));
+    let mut paths: Vec<String> = pages.map(|route| route.path.to_owned()).collect();
+    paths.retain(|path| path != "/app/live");
+    paths.push(market);
+    for path in &paths {
+        let answer = browser.get(path).await;
+        assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_persons_stream_ends_with_the_session_and_with_its_token() {
+    let app = TestApp::new().await;
+    let mut browser = trader(&app, 100).await;
+    let open = async |browser: &Browser| {
+        let request = browser.client.get("/app/live?topics=u");
+        let mut stream = request.header("cookie", browser.cookie.as_ref().unwrap()).open().await;
+        app.workers.watch(&app.ctx).await;
+        // The session lives, so the watcher's first look does not end it.
+        assert!(stream.is_open().await);
+        stream
+    };
+    let mut old_token = open(&browser).await;
+    app.clock.advance(1);
+    browser.prove("step-up").await;
+    app.workers.watch(&app.ctx).await;
+    assert!(old_token.next().await.is_none(), "a thief's stream ends when the person steps up");
+    let (mut here, mut other) = (open(&browser).await, browser.beside());
+    other.prove("sign-in").await;
+    let mut there = open(&other).await;
+    browser.send("POST", "/settings/sessions/end", None).await;
+    app.workers.watch(&app.ctx).await;
+    assert!(there.next().await.is_none());
+    assert!(here.is_open().await);
+    browser.send("POST", "/sign-out", None).await;
+    app.workers.watch(&app.ctx).await;
+    assert!(here.next().await.is_none());
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use app::AppError;
 use app::caller::Caller;
-use app::feed::{self, FeedStart, Subscription, WakeReason};
+use app::feed::{self, FeedStart, Subscription, Topic, WakeReason};
 use app::keys;
 use app::limits::places::Place;
 use app::process::streams::FEED_STREAMS;
@@ -53,6 +53,8 @@ struct EventStream {
     subscription: Subscription,
     /// The address's place, held as long as the stream lives.
     _of_address: Place,
+    /// Wakes the stream when its key has ended.
+    key_end: Subscription,
     heartbeats: Interval,
     /// Events for the next chunk.
     pending: EventBytes,
@@ -85,7 +87,8 @@ pub async fn open(
         }
     };
     // Subscribe before the first read, so that no event is missed in between.
-    let subscription = app.ctx.process.feed.subscribe(caller.user_id(), MAX_STREAMS)?;
+    let subscription = app.ctx.process.feed.subscribe(Topic::User(caller.user_id()), MAX_STREAMS)?;
+    let key_end = app.ctx.process.feed.follow(Topic::Key(caller.key.id));
     let of_address = app.ctx.process.streams.feed_places.take(&FEED_STREAMS, ip, 1)?;
     // Read one event first: an unreadable position must fail with a status, not with an event.
     let first = feed::read(&app.ctx, caller.user_id(), place, &query.kinds, 1).await?;
@@ -98,6 +101,7 @@ pub async fn open(
         place,
         subscription,
         _of_address: of_address,
+        key_end,
         heartbeats: heartbeats(),
         pending: EventBytes::beginning(),
         is_behind: true,
@@ -142,6 +146,8 @@ impl EventStream {
                 // Heartbeats first: on a busy stream, wake-ups would otherwise hold them back.
                 _ = self.heartbeats.tick() => self.is_beat_due = true,
                 wake = self.subscription.wait() => if wake == WakeReason::Closing { return Ok(()) },
+                // The check below ends the stream.
+                _ = self.key_end.wait() => {}
             }
             self.is_behind = true;
         }

@@ -81,6 +81,7 @@ async fn key(state: &Shared, scopes: &str, ip_allowlist: &str) -> String {
         webhook_url: None,
         overrides: LimitOverrides::default(),
         api_version: None,
+        is_agent: false,
     };
     app::keys::issue(&state.ctx, wanted).await.unwrap().plaintext.expose().to_owned()
 }

@@ -255,11 +255,12 @@ pub async fn create_batch(
     let drawn = draw_further(&app, LimitKind::Write, &caller, nodes.len() - 1).await;
     let trades = read_trades(nodes, &drawn, correlation_id);
     // In its own task, so that a client that hangs up cannot leave a part of the list uncreated.
-    let created = app.mutate(|app| async move { Ok(create_all(&app, &caller, trades).await) }).await?;
+    let creator = caller.clone();
+    let created = app.mutate(|app| async move { Ok(create_all(&app, &creator, trades).await) }).await?;
     let mut results = Vec::with_capacity(created.len());
     for accepted in created {
         let answer = match accepted {
-            Ok(accepted) => CreateAnswer::new(&app, accepted, meta).await,
+            Ok(accepted) => CreateAnswer::new(&app, &caller, accepted, meta).await,
             Err(problem) => Err(problem),
         };
         results.push(TradeResult::of(&app, request_id, answer));

@@ -38,12 +38,13 @@ impl JsonBody for ConfirmBody {
     summary = "Confirm a held trade",
     description = "Releases a high-value trade that is held for confirmation. Any key of the trade's user \
         may confirm it, once, before confirmation.expiresAt. Checks, in this order: the trade exists, it \
-        was held, its window is open, the token belongs to it, the token is unused.",
+        was held, its window is open, the token belongs to it, the token is unused. A trade that an agent \
+        created is confirmed only by the owner of the account, on the trade's page.",
     params(("id" = TradeId, Path, description = "The trade's id.")),
     request_body(content = ConfirmBody, description = "The one-time token."),
     responses((status = 200, description = "The confirmed trade, pending.", body = TradeAnswer)),
     extensions(("x-error-codes" = json!(["RESOURCE_NOT_FOUND", "TRADE_NOT_AWAITING_CONFIRMATION", "CONFIRMATION_EXPIRED",
-        "CONFIRMATION_TOKEN_INVALID", "CONFIRMATION_TOKEN_USED", "API_TRADE_PROCESSING_HALTED", "API_KEY_PAUSED"]))),
+        "CONFIRMATION_TOKEN_INVALID", "CONFIRMATION_TOKEN_USED", "OWNER_CONFIRMATION_REQUIRED", "API_TRADE_PROCESSING_HALTED", "API_KEY_PAUSED"]))),
 )]
 pub async fn confirm(
     State(app): State<Shared>,

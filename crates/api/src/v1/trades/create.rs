@@ -230,7 +230,8 @@ impl From<DryRun> for DryRunRecord {
             headers(("Idempotent-Replayed" = String, description = "true if the response repeats an earlier one."))),
         (status = 202, description = "The trade was created, by this request or an earlier one with the \
             same Idempotency-Key or clientRequestId, and is held for confirmation. confirmation contains \
-            the token.",
+            the token. If an agent created the trade, confirmationPage is the page on which the owner of \
+            the account confirms it, and there is no token.",
             body = TradeAnswer,
             headers(("Idempotent-Replayed" = String, description = "true if the response repeats an earlier one."))),
         (status = 200, description = "The current state of the trade with the same clientRequestId or, \
@@ -255,6 +256,7 @@ pub async fn create(
     let new = body.value.new_trade(idempotency_key, correlation_id);
     let caller = caller.into_inner();
     // In its own task, so that a client that hangs up cannot leave a half-created trade.
-    let created = app.mutate(|app| async move { app::trades::create(&app.ctx, &caller, new).await });
-    Ok(CreateAnswer::new(&app, created.await?, meta).await?.into_response())
+    let creator = caller.clone();
+    let created = app.mutate(|app| async move { app::trades::create(&app.ctx, &creator, new).await });
+    Ok(CreateAnswer::new(&app, &caller, created.await?, meta).await?.into_response())
 }

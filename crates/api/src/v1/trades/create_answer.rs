@@ -1,6 +1,7 @@
 //! The answer to an accepted request to create a trade.
 
-use app::trades::{Accepted, confirmation_of};
+use app::caller::Caller;
+use app::trades::{Accepted, Confirmation, confirmation_of};
 use axum::Extension;
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -34,27 +35,26 @@ pub enum CreateAnswerBody {
 
 impl CreateAnswer {
     /// Builds the answer. A replay of a trade that is no longer held reads its history.
-    pub async fn new(app: &Shared, accepted: Accepted, meta: Meta) -> Result<Self, Problem> {
+    pub async fn new(app: &Shared, caller: &Caller, accepted: Accepted, meta: Meta) -> Result<Self, Problem> {
         let finality = FinalitySettings::from(&app.ctx);
-        let (status, trade_id, record, is_replay) = match accepted {
-            Accepted::Created(trade) => match confirmation_of(&app.ctx, &trade) {
-                Some(held) => {
-                    (StatusCode::ACCEPTED, trade.id, TradeRecord::held(trade, held, finality), false)
-                }
-                None => (StatusCode::CREATED, trade.id, TradeRecord::as_created(trade, finality), false),
+        let held = |trade: Trade, confirmation: Confirmation| {
+            (StatusCode::ACCEPTED, trade.id, TradeRecord::held(trade, confirmation, &app.app_url, finality))
+        };
+        let ((status, trade_id, record), is_replay) = match accepted {
+            Accepted::Created(trade) => match confirmation_of(&app.ctx, caller, &trade) {
+                Some(confirmation) => (held(trade, confirmation), false),
+                None => ((StatusCode::CREATED, trade.id, TradeRecord::as_created(trade, finality)), false),
             },
             // A replay by key repeats the first response, even if the trade has changed since.
             Accepted::ReplayedByKey(trade) if trade.held_until.is_none() => {
-                (StatusCode::CREATED, trade.id, TradeRecord::as_created(trade, finality), true)
+                ((StatusCode::CREATED, trade.id, TradeRecord::as_created(trade, finality)), true)
             }
             Accepted::ReplayedByKey(trade) | Accepted::FoundByClientRequest(trade) => {
-                match confirmation_of(&app.ctx, &trade) {
-                    Some(held) => {
-                        (StatusCode::ACCEPTED, trade.id, TradeRecord::held(trade, held, finality), true)
-                    }
+                match confirmation_of(&app.ctx, caller, &trade) {
+                    Some(confirmation) => (held(trade, confirmation), true),
                     None => {
                         let history = history(app, &trade).await?;
-                        (StatusCode::OK, trade.id, TradeRecord::now(trade, history, finality), true)
+                        ((StatusCode::OK, trade.id, TradeRecord::now(trade, history, finality)), true)
                     }
                 }
             }

@@ -61,10 +61,16 @@ pub struct TradeRecord {
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<TradeOrigin>,
-    /// Only in the 202 response that created a held trade, and in its replays.
+    /// Only in the 202 response that created a held trade, and in its replays. Not if an agent
+    /// created the trade.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     confirmation: Option<ConfirmationRecord>,
+    /// Instead of confirmation, if an agent created the trade: the page on which the account's owner
+    /// confirms it.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirmation_page: Option<ConfirmationPageRecord>,
 }
 
 /// The origin of a trade's record.
@@ -82,6 +88,19 @@ enum TradeOrigin {
 #[serde(rename_all = "camelCase")]
 struct ConfirmationRecord {
     token: String,
+    expires_at: Timestamp,
+}
+
+/// The page on which the account's owner confirms a held trade.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ConfirmationPage, example = json!({
+    "url": "https://foretell.example/trades/0198f3a0-5d4e-7bb8-9203-0dbc2bcaba32",
+    "expiresAt": "2027-01-15T08:05:00.000Z",
+}))]
+#[serde(rename_all = "camelCase")]
+struct ConfirmationPageRecord {
+    url: String,
+    /// The trade fails if nobody has confirmed it by then.
     expires_at: Timestamp,
 }
 
@@ -168,6 +187,7 @@ impl TradeRecord {
             metadata: trade.metadata,
             client_request_id: trade.client_request_id,
             confirmation: None,
+            confirmation_page: None,
         }
     }
 
@@ -181,11 +201,14 @@ impl TradeRecord {
         Self::now(created, history, finality)
     }
 
-    /// Builds the record that a held trade's creation returned, with its confirmation token.
-    pub fn held(trade: Trade, confirmation: Confirmation, finality: FinalitySettings) -> Self {
-        let Confirmation { token, expires_at } = confirmation;
-        let confirmation = Some(ConfirmationRecord { token, expires_at });
-        Self { confirmation, ..Self::as_created(trade, finality) }
+    /// Builds the record that a held trade's creation returned, with its confirmation token or the
+    /// page at `app_url` on which it is confirmed.
+    pub fn held(trade: Trade, held: Confirmation, app_url: &str, finality: FinalitySettings) -> Self {
+        let Confirmation { token, expires_at } = held;
+        let url = format!("{app_url}/trades/{}", trade.id);
+        let confirmation_page = token.is_none().then_some(ConfirmationPageRecord { url, expires_at });
+        let confirmation = token.map(|token| ConfirmationRecord { token, expires_at });
+        Self { confirmation, confirmation_page, ..Self::as_created(trade, finality) }
     }
 }
 
@@ -234,6 +257,7 @@ mod tests {
             updated_at: Timestamp::from_ms(900),
             ended_at,
             recovered_at: None,
+            is_from_agent: false,
         }
     }
 
@@ -272,8 +296,9 @@ mod tests {
         assert_eq!(created.status_history[0].status, Status::PendingConfirmation);
         assert!(serde_json::to_value(&created).unwrap().get("confirmation").is_none());
 
-        let confirmation = Confirmation { token: "ct_1".into(), expires_at: Timestamp::from_ms(300_100) };
-        let record = TradeRecord::held(held(), confirmation, FINALITY);
+        let expires_at = Timestamp::from_ms(300_100);
+        let confirmation = Confirmation { token: Some("ct_1".into()), expires_at };
+        let record = TradeRecord::held(held(), confirmation, "", FINALITY);
         let expected = serde_json::json!({ "token": "ct_1", "expiresAt": "1970-01-01T00:05:00.100Z" });
         assert_eq!(serde_json::to_value(&record).unwrap()["confirmation"], expected);
         assert!(!format!("{record:?}").contains("ct_1"));

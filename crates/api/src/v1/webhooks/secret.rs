@@ -51,8 +51,8 @@ pub async fn rotate(
     meta: Meta,
     _: NoBody,
 ) -> Result<Single<WebhookSecretRecord>, Problem> {
-    let key_id = caller.key.id;
-    let rotated = app.mutate(|app| async move { app::webhooks::rotate_secret(&app.ctx, key_id).await });
+    let caller = caller.into_inner();
+    let rotated = app.mutate(|app| async move { app::webhooks::rotate_secret(&app.ctx, &caller).await });
     let rotated = rotated.await?;
     let record = WebhookSecretRecord {
         secret: rotated.secret.expose().to_owned(),

@@ -67,8 +67,8 @@ pub async fn redeliver(
 ) -> Result<Single<QueuedEvent>, Problem> {
     // A malformed id is not found, like an unknown one.
     let id: EventId = id.parse()?;
-    let user_id = caller.user_id();
-    let queued = app.mutate(|app| async move { app::webhooks::redeliver(&app.ctx, user_id, id).await });
+    let caller = caller.into_inner();
+    let queued = app.mutate(|app| async move { app::webhooks::redeliver(&app.ctx, &caller, id).await });
     let queued = queued.await?;
     Ok(meta.message("The replay is queued after the key's other events.").single("event", queued.into()))
 }

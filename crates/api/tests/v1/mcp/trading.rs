@@ -4,6 +4,7 @@ use app::keys::IssueKey;
 use app::kill_switches::{Setting, TRADING, set};
 use domain::ErrorCode;
 use domain::key::{Scope, Scopes, Tier};
+use domain::trade::ConfirmationKey;
 use serde_json::{Value, json};
 use testkit::key_of;
 
@@ -97,6 +98,33 @@ async fn a_trade_at_the_threshold_is_held_with_a_link_and_without_its_token() {
         answered(&client, "list_trades", json!({})).await["trades"].as_array().unwrap().clone();
     let statuses: Vec<_> = statuses.iter().map(|trade| text(&trade["status"])).collect();
     assert_eq!(statuses, ["completed", "pending_confirmation"]);
+}
+
+#[tokio::test]
+async fn no_route_gives_the_token_of_an_agents_trade_and_none_confirms_it() {
+    let scene = Scene::gated().await;
+    let by_tool = answered(&agent(&scene), "create_trade", buy(&scene, "100.00", "k")).await;
+    let id = text(&by_tool["trade"]["tradeId"]);
+    let program = &scene.client;
+    let replayed = program.buy(scene.market, 0, "100.00").idempotent("k").await.expect(202);
+    assert_eq!(replayed["trade"]["id"], id, "{replayed}");
+    assert_eq!(replayed["trade"]["confirmationPage"]["url"], by_tool["confirmation"]["url"], "{replayed}");
+    let batch = json!({ "trades": [{ "marketId": scene.market.id, "outcomeIndex": 0, "side": "buy",
+        "amount": "100.00", "idempotencyKey": "k" }] });
+    let batch = program.call("POST", "/v1/trades/batch").raw_json(batch.to_string()).await.ok();
+    let read = program.get(&format!("/v1/trades/{id}")).await.ok();
+    let events = program.get("/v1/events").await.ok();
+    let token = ConfirmationKey::derive(scene.app.ctx.config.pepper().unwrap().expose());
+    let token = token.token(id.parse().unwrap());
+    for answer in [&replayed, &batch, &read, &events] {
+        assert!(answer.to_string().contains(id), "{answer}");
+        assert!(!answer.to_string().contains("ct_"), "{answer}");
+    }
+    for token in [token.as_str(), "ct_x"] {
+        let confirm = program.call("POST", &format!("/v1/trades/{id}/confirm"));
+        let refused = confirm.raw_json(json!({ "token": token }).to_string()).await;
+        refused.refused(ErrorCode::OwnerConfirmationRequired);
+    }
 }
 
 #[tokio::test]

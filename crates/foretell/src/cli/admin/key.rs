@@ -66,6 +66,11 @@ pub enum KeyCommand {
         #[arg(long, group = "where")]
         none: bool,
     },
+    /// Mark a key as an agent's: only the account's owner confirms its large trades. The mark stays
+    Agent {
+        #[command(flatten)]
+        key: Subject<subject::Key>,
+    },
     /// Resume trading with a key that its holder has paused
     Resume {
         #[command(flatten)]
@@ -115,6 +120,10 @@ pub struct IssueArgs {
     /// The API version for requests that name none [default: the current version]
     #[arg(long, value_name = "DATE", value_parser = api_version)]
     api_version: Option<String>,
+    /// The key is for an agent: only the account's owner confirms its large trades, in the web
+    /// application
+    #[arg(long)]
+    agent: bool,
 }
 
 /// Parses a version that this service supports.
@@ -135,6 +144,9 @@ pub async fn run(command: KeyCommand, admin: &AdminCtx) -> Result<CommandOutput,
         KeyCommand::Webhook { key: Subject(key), url, none: _ } => {
             let set = app::webhooks::set_webhook_url(&admin.ctx()?, key, url).await?;
             Ok(CommandOutput::One(key_record(&set)))
+        }
+        KeyCommand::Agent { key: Subject(key) } => {
+            Ok(CommandOutput::One(key_record(&app::keys::mark_agent(&admin.ctx()?, key).await?)))
         }
         KeyCommand::Resume { key: Subject(key) } => {
             Ok(CommandOutput::One(key_record(&app::keys::resume(&admin.ctx()?, key).await?)))
@@ -168,6 +180,7 @@ async fn issue_key(args: IssueArgs, admin: &AdminCtx) -> Result<OutputRecord, St
             high_value: args.high_value_threshold,
         },
         api_version: args.api_version,
+        is_agent: args.agent,
     };
     let issued = issue(&ctx, wanted).await?;
     // From here on the key exists. Its secrets must be printed even if the delegation fails.
@@ -277,6 +290,7 @@ pub fn key_record(key: &Key) -> OutputRecord {
         .with("perTradeLimitUsdc", usdc_text(limits.per_trade))
         .with("highValueThresholdUsdc", limits.high_value.map(usdc_text))
         .with("apiVersion", &key.api_version)
+        .with("agent", key.is_agent)
         .with("expiresAt", key.expires_at)
         .with("revokedAt", key.revoked_at)
         .with("pausedAt", key.paused_at)

@@ -241,8 +241,13 @@ async fn release(
     name: &str,
     session: &Session,
 ) -> Result<Response<Trade>, TraderError> {
-    let Some(confirmation) = &held.confirmation else { return Ok(held) };
     let question = format!("The trade {} is held for its size.", held.id);
+    if let Some(page) = &held.confirmation_page {
+        let (url, until) = (&page.url, &page.expires_at);
+        let why = format!("{question} The key is an agent's: confirm it at {url} until {until}");
+        return Err(TraderError::Unconfirmed(why));
+    }
+    let Some(confirmation) = &held.confirmation else { return Ok(held) };
     args.consent.ask(&question).map_err(|_| {
         let until = &confirmation.expires_at;
         let again = format!("until {until} the same command with --name {name} asks again");

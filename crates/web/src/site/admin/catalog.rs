@@ -10,6 +10,7 @@ use store::catalog::Thread;
 
 use super::{Admin, Area, ROWS};
 use crate::site::form_body::FormFields;
+use crate::site::session::problem_of;
 use crate::site::shell::{Reader, Section, Shell, answer, render};
 
 /// The position in the list of threads.
@@ -134,12 +135,13 @@ struct ImportPage {
 /// `POST /admin/catalog/plan`: what the import of a file would do. Changes nothing.
 pub async fn plan(
     State(app): State<Shared>,
-    _: Admin,
+    Admin(admin): Admin,
     reader: Reader,
     fields: FormFields,
 ) -> Result<Response, Problem> {
     let file = ImportFile { text: fields.get("text").to_owned(), is_json: fields.get("format") == "json" };
-    let ImportPreview { items, problems } = preview_import(&app.ctx, &file).await?;
+    let ImportPreview { items, problems } =
+        preview_import(&app.ctx, &admin, &file).await.map_err(|error| problem_of(error, app.ctx.now()))?;
     let page = ImportPage {
         shell: Shell::new(&reader, Section::None, "Import a catalog"),
         area: Area::Catalog,

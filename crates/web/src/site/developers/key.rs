@@ -1,13 +1,13 @@
 //! The page of one key: its limits, its delegation, its webhook, and what can be done with it.
 
-use app::keys::{lower_caps, pause, revoke};
-use app::sessions::context_of;
-use app::webhooks::{ReceiverState, send_test};
-use app::{AppError, accounts, people, usage};
+use app::people::{self, KeyEnd};
+use app::webhooks::ReceiverState;
+use app::{AppError, accounts, usage};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use domain::Usdc;
+use domain::ids::KeyId;
 use domain::key::{ChosenCaps, Scope};
 use domain::webhook::Admission;
 use http_kit::{ClientAddress, PathId, Problem, Shared};
@@ -15,10 +15,10 @@ use presentation::amounts;
 use store::keys::Key;
 
 use super::keys::{LIFETIMES, allowlist_of, expiry_of, secret, state_of};
-use super::{caller_of, own_key};
+use super::{allowed, caller_of, key_id, own_key};
 use crate::site::acts::ActForm;
 use crate::site::form_body::FormFields;
-use crate::site::session::{Member, problem_of, see, to_sign_in};
+use crate::site::session::{Member, see, to_sign_in};
 use crate::site::shell::{Reader, Section, Shell, answer, render};
 
 /// The receiver of a key's events, in words.
@@ -76,6 +76,7 @@ struct KeyPage {
     hint: Option<String>,
     state: (&'static str, &'static str),
     is_paused: bool,
+    is_agent: bool,
     scopes: Vec<&'static str>,
     allowlist: Vec<String>,
     created: String,
@@ -136,6 +137,7 @@ pub async fn page(
         hint: key.hint.clone(),
         state: state_of(&key, now),
         is_paused: key.paused_at.is_some(),
+        is_agent: key.is_agent,
         scopes: key.scopes.iter().map(Scope::as_str).collect(),
         allowlist: key.ip_allowlist.entries().collect(),
         created: amounts::minute(key.created_at),
@@ -172,26 +174,26 @@ pub async fn page(
     Ok(answer(render(&page)?))
 }
 
-fn see_key(key: &Key) -> Result<Response, Problem> {
-    see(&format!("/settings/keys/{}", key.id))
+fn see_key(id: KeyId) -> Result<Response, Problem> {
+    see(&format!("/settings/keys/{id}"))
 }
 
-/// `POST /settings/keys/{id}/caps`: lowers the caps. Needs no confirmation, because it only restricts.
+/// `POST /settings/keys/{id}/caps`: lowers the caps.
 pub async fn set_caps(
     State(app): State<Shared>,
     Member(person): Member,
     PathId(id): PathId,
     form: FormFields,
 ) -> Result<Response, Problem> {
-    let key = own_key(&app, &person, &id).await?;
+    let id = key_id(&id)?;
     let cap = |name: &str| {
         let text = form.get(name).trim();
         let cap: Result<Usdc, _> = text.parse();
         cap.map_err(|_| AppError::wrong_value(&format!("/{name}"), "must be an amount in USDC", text))
     };
     let caps = ChosenCaps { per_trade: Some(cap("perTrade")?), daily: Some(cap("daily")?) };
-    lower_caps(&context_of(&app.ctx, &person), person.user_id(), key.id, caps).await?;
-    see_key(&key)
+    allowed(&app, people::lower_api_key_caps(&app.ctx, &person, id, caps).await)?;
+    see_key(id)
 }
 
 /// `POST /settings/keys/{id}/access`: sets the allowed addresses, and the end unless it is kept.
@@ -201,26 +203,25 @@ pub async fn set_access(
     PathId(id): PathId,
     form: FormFields,
 ) -> Result<Response, Problem> {
-    let key = own_key(&app, &person, &id).await?;
-    let expires_at = match form.get("expires") {
-        "keep" => key.expires_at,
-        _ => expiry_of(&form, app.ctx.now())?,
+    let id = key_id(&id)?;
+    let end = match form.get("expires") {
+        "keep" => KeyEnd::Kept,
+        _ => KeyEnd::At(expiry_of(&form, app.ctx.now())?),
     };
-    let access = (allowlist_of(&form)?, expires_at);
-    let set = people::set_key_access(&app.ctx, &person, key.id, access).await;
-    set.map_err(|error| problem_of(error, app.ctx.now()))?;
-    see_key(&key)
+    let access = (allowlist_of(&form)?, end);
+    allowed(&app, people::set_api_key_access(&app.ctx, &person, id, access).await)?;
+    see_key(id)
 }
 
-/// `POST /settings/keys/{id}/pause`: stops the key's trading. Needs no confirmation.
+/// `POST /settings/keys/{id}/pause`: stops the key's trading.
 pub async fn pause_key(
     State(app): State<Shared>,
     Member(person): Member,
     PathId(id): PathId,
 ) -> Result<Response, Problem> {
-    let key = own_key(&app, &person, &id).await?;
-    pause(&app.ctx, &caller_of(key.clone())).await?;
-    see_key(&key)
+    let id = key_id(&id)?;
+    allowed(&app, people::pause_api_key(&app.ctx, &person, id).await)?;
+    see_key(id)
 }
 
 /// `POST /settings/keys/{id}/resume`.
@@ -229,21 +230,31 @@ pub async fn resume_key(
     Member(person): Member,
     PathId(id): PathId,
 ) -> Result<Response, Problem> {
-    let key = own_key(&app, &person, &id).await?;
-    let resumed = people::resume_key(&app.ctx, &person, key.id).await;
-    resumed.map_err(|error| problem_of(error, app.ctx.now()))?;
-    see_key(&key)
+    let id = key_id(&id)?;
+    allowed(&app, people::resume_api_key(&app.ctx, &person, id).await)?;
+    see_key(id)
 }
 
-/// `POST /settings/keys/{id}/revoke`. Needs no confirmation of the person: it only restricts, and
-/// must be possible in an emergency.
+/// `POST /settings/keys/{id}/agent`: marks the key as an agent's.
+pub async fn mark_agent(
+    State(app): State<Shared>,
+    Member(person): Member,
+    PathId(id): PathId,
+) -> Result<Response, Problem> {
+    let id = key_id(&id)?;
+    allowed(&app, people::mark_api_key_as_agent(&app.ctx, &person, id).await)?;
+    see_key(id)
+}
+
+/// `POST /settings/keys/{id}/revoke`.
 pub async fn revoke_key(
     State(app): State<Shared>,
     Member(person): Member,
     PathId(id): PathId,
 ) -> Result<Response, Problem> {
-    let key = own_key(&app, &person, &id).await?;
-    app.mutate(async move |app| revoke(&context_of(&app.ctx, &person), key.id).await).await?;
+    let id = key_id(&id)?;
+    let revoked = app.mutate(async move |app| Ok(people::revoke_api_key(&app.ctx, &person, id).await));
+    allowed(&app, revoked.await?)?;
     see("/settings/keys")
 }
 
@@ -254,11 +265,10 @@ pub async fn set_webhook(
     PathId(id): PathId,
     form: FormFields,
 ) -> Result<Response, Problem> {
-    let key = own_key(&app, &person, &id).await?;
+    let id = key_id(&id)?;
     let url = Some(form.get("url").trim()).filter(|url| !url.is_empty()).map(str::to_owned);
-    let set = people::set_webhook_url(&app.ctx, &person, key.id, url).await;
-    set.map_err(|error| problem_of(error, app.ctx.now()))?;
-    see_key(&key)
+    allowed(&app, people::set_api_key_webhook(&app.ctx, &person, id, url).await)?;
+    see_key(id)
 }
 
 /// `POST /settings/keys/{id}/webhook/test`: queues a test event.
@@ -267,8 +277,8 @@ pub async fn test_webhook(
     Member(person): Member,
     PathId(id): PathId,
 ) -> Result<Response, Problem> {
-    let key = own_key(&app, &person, &id).await?;
-    let sent = send_test(&app.ctx, &caller_of(key)).await?;
+    let id = key_id(&id)?;
+    let sent = allowed(&app, people::send_api_key_test(&app.ctx, &person, id).await)?;
     see(&format!("/developers/webhooks/{}", sent.event_id))
 }
 
@@ -289,15 +299,12 @@ pub async fn rotate_webhook_secret(
     Member(person): Member,
     PathId(id): PathId,
 ) -> Result<Response, Problem> {
-    let key = own_key(&app, &person, &id).await?;
-    let key_id = key.id;
-    let rotated = app
-        .mutate(async move |app| Ok(people::rotate_webhook_secret(&app.ctx, &person, key_id).await))
-        .await?
-        .map_err(|error| problem_of(error, app.ctx.now()))?;
+    let id = key_id(&id)?;
+    let rotated = app.mutate(async move |app| Ok(people::rotate_api_key_secret(&app.ctx, &person, id).await));
+    let rotated = allowed(&app, rotated.await?)?;
     let page = RotatedPage {
         shell: Shell::new(&reader, Section::None, "New webhook secret"),
-        id: key.id.to_string(),
+        id: id.to_string(),
         secret: rotated.secret.expose().to_owned(),
         previous_until: amounts::minute(rotated.previous_expires_at),
     };

@@ -1,7 +1,7 @@
 //! The list of a person's keys, and issuing a new one.
 
 use app::keys::list_own;
-use app::people::{self, OwnKey};
+use app::people::{NewApiKey, issue_api_key};
 use app::{AppError, usage};
 use askama::Template;
 use axum::extract::State;
@@ -16,9 +16,9 @@ use http_kit::{ClientAddress, Problem, Shared};
 use presentation::amounts;
 use store::keys::{Key, MAX_ACTIVE, TradingStop};
 
-use super::caller_of;
+use super::{allowed, caller_of};
 use crate::site::form_body::FormFields;
-use crate::site::session::{Member, problem_of, to_sign_in};
+use crate::site::session::{Member, to_sign_in};
 use crate::site::shell::{Reader, Section, Shell, answer, render};
 
 /// The lifetimes that the form offers, in days.
@@ -156,20 +156,18 @@ pub async fn issue(
     Member(person): Member,
     form: FormFields,
 ) -> Result<Response, Problem> {
-    let now = app.ctx.now();
     let id: KeyId =
         form.get("form").parse().map_err(|_| AppError::field("/form", "must be that of the page"))?;
-    let wanted = OwnKey {
+    let wanted = NewApiKey {
         name: form.get("name").trim().to_owned(),
         scopes: scopes_of(&form)?,
-        expires_at: expiry_of(&form, now)?,
+        expires_at: expiry_of(&form, app.ctx.now())?,
         ip_allowlist: allowlist_of(&form)?,
         webhook_url: Some(form.get("webhook").trim()).filter(|url| !url.is_empty()).map(str::to_owned),
+        is_agent: form.get("agent") == "on",
     };
-    let issued = app
-        .mutate(async move |app| Ok(people::issue_key(&app.ctx, &person, id, wanted).await))
-        .await?
-        .map_err(|error| problem_of(error, now))?;
+    let issued = app.mutate(async move |app| Ok(issue_api_key(&app.ctx, &person, id.0, wanted).await));
+    let issued = allowed(&app, issued.await?)?;
     let page = IssuedPage {
         shell: Shell::new(&reader, Section::None, "Key issued"),
         id: issued.key.id.to_string(),

@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
+use app::people;
 use app::sessions::Person;
-use app::webhooks::redeliver;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -17,6 +17,7 @@ use http_kit::{Paging, Parameters, PathId, Problem, Query, RawQuery, Shared};
 use presentation::amounts;
 use store::webhooks::{Attempt, Delivery, DeliveryFilter};
 
+use super::allowed;
 use crate::site::session::{Member, see, to_sign_in};
 use crate::site::shell::{Reader, Section, Shell, answer, render};
 
@@ -258,6 +259,6 @@ pub async fn redeliver_event(
     PathId(id): PathId,
 ) -> Result<Response, Problem> {
     let id: EventId = id.parse().map_err(|_| Problem::not_found())?;
-    redeliver(&app.ctx, person.user_id(), id).await?;
+    allowed(&app, people::redeliver_event(&app.ctx, &person, id).await)?;
     see(&format!("/developers/webhooks/{id}"))
 }
