@@ -6,7 +6,7 @@
 mod cash_flows;
 mod over_time;
 
-pub use cash_flows::list_deposits;
+pub use cash_flows::{list_deposits, outside_deposits};
 pub use over_time::{PortfolioOverTime, PortfolioPoint, Timeframe, read_over_time};
 
 use std::collections::HashMap;

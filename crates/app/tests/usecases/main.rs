@@ -5,10 +5,12 @@
 //! Redis. Tests that need anvil run if `FORETELL_ANVIL` names its binary.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what a test cannot do without fails it")]
 
+mod act_gas;
 mod aggregates;
 mod anvil;
 mod audit_log;
 mod bad_catalogs;
+mod budgets;
 mod caps;
 mod catalog_races;
 mod cleanup;
@@ -72,6 +74,7 @@ mod sync;
 mod traces;
 mod trading;
 mod usage;
+mod user_log;
 mod wallets;
 mod web_keys;
 mod webhooks;

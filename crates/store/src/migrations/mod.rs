@@ -44,5 +44,6 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0240_sink_positions", include_str!("0240_sink_positions.sql")),
     ("0260_queue_indexes", include_str!("0260_queue_indexes.sql")),
     ("0270_confirmed_credentials", include_str!("0270_confirmed_credentials.sql")),
+    ("0285_user_log", include_str!("0285_user_log.sql")),
     ("0300_write_probes", include_str!("0300_write_probes.sql")),
 ];
