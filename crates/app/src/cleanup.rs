@@ -17,6 +17,9 @@ const KEEP_UNSIGNED_ACTS_MS: i64 = 7 * DAY_MS;
 /// The retention of failed authentications.
 const KEEP_AUDIT_MS: i64 = 90 * DAY_MS;
 
+/// The retention of users' logs, except accepted terms.
+const KEEP_USER_LOG_MS: i64 = 400 * DAY_MS;
+
 /// The retention of sessions after their last use. They have expired long before.
 const KEEP_SESSIONS_MS: i64 = 100 * DAY_MS;
 /// The retention of challenges after their expiry, and of admins' acts that were not confirmed.
@@ -55,6 +58,8 @@ impl Worker for Cleaner {
                     let before = now.plus_ms(-KEEP_UNSIGNED_ACTS_MS);
                     let unsigned = store::owner_acts::delete_unsigned(tx, before, AT_ONCE).await?;
                     let events = store::events::prune(tx, now.plus_ms(-KEEP_FEED_MS), AT_ONCE).await?;
+                    let user_log =
+                        store::user_log::delete_before(tx, now.plus_ms(-KEEP_USER_LOG_MS), AT_ONCE).await?;
                     let before = now.plus_ms(-KEEP_SESSIONS_MS);
                     let sessions = store::sessions::delete_before(tx, before, AT_ONCE).await?;
                     let before = now.plus_ms(-KEEP_CHALLENGES_MS);
@@ -62,7 +67,13 @@ impl Worker for Cleaner {
                     let admin = store::admin_acts::delete_unconfirmed(tx, before, AT_ONCE).await?;
                     let before = now.plus_ms(-request_log::KEEP_MS);
                     let requests = store::requests::delete_before(tx, before, AT_ONCE).await?;
-                    let people = sessions.max(challenges).max(admin).max(expired).max(unsigned).max(requests);
+                    let people = sessions
+                        .max(user_log)
+                        .max(challenges)
+                        .max(admin)
+                        .max(expired)
+                        .max(unsigned)
+                        .max(requests);
                     Ok(people.max(keys).max(batches).max(hours).max(audit).max(given_up).max(events))
                 })
             })

@@ -11,6 +11,7 @@ use domain::{SecretKey, Usdc};
 
 use crate::AppError;
 use crate::encryption::SealingKeys;
+use crate::limits::budget::BudgetShares;
 
 /// The default minimum of trades and claims: 0.01 USDC.
 pub const DEFAULT_MINIMUM: Usdc = Usdc::from_atomic(10_000);
@@ -70,14 +71,11 @@ pub struct Config {
     pub faucet: Option<Signer>,
     /// Only `foretell dev` has sample users.
     pub sample_users: Vec<SampleUser>,
-    /// The maximum number of browsers that follow pages in one process.
-    pub max_streams: usize,
+    /// The shares of resources that free and anonymous clients may use.
+    pub budgets: BudgetShares,
     /// Clients may provoke outcomes of trades: see [`domain::sandbox`]. Never in the environment live.
     pub sandbox: bool,
 }
-
-/// The default of `max_streams`. Each stream holds a connection.
-pub const DEFAULT_MAX_STREAMS: usize = 10_000;
 
 impl Config {
     /// Returns the settings of a service with one executor on the embedded chain.
@@ -128,7 +126,7 @@ impl Config {
             gas_treasury: None,
             faucet: None,
             sample_users: Vec::new(),
-            max_streams: DEFAULT_MAX_STREAMS,
+            budgets: BudgetShares::default(),
             sandbox: false,
         }
     }

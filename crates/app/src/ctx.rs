@@ -11,7 +11,8 @@ use uuid::Uuid;
 
 use crate::config::{Config, default_confirmations, default_max_fee_per_gas};
 use crate::entropy::{Entropy, Ids};
-use crate::limits::Limits;
+use crate::limits::{Budgets, Limits};
+use crate::metrics::Metrics;
 use crate::observers::Observers;
 use crate::process::Process;
 use crate::process::lanes::Lanes;
@@ -51,7 +52,9 @@ impl Ctx {
         config: Config,
     ) -> Self {
         let lanes = Lanes::of_executors(&config.executors);
-        let process = Arc::new(Process { lanes, ..Process::default() });
+        let metrics: Arc<Metrics> = Arc::default();
+        let limits = Limits::memory().with_budgets(config.budgets.clone(), Arc::clone(&metrics));
+        let process = Arc::new(Process { limits, metrics, lanes, ..Process::default() });
         let observers = Arc::new(Observers {
             metrics: Arc::clone(&process.metrics),
             traces: Arc::clone(&process.traces),
@@ -79,8 +82,14 @@ impl Ctx {
         let metrics = Arc::clone(&self.process.metrics);
         let traces = Arc::clone(&self.process.traces);
         let lanes = Lanes::of_executors(&self.config.executors);
+        let limits = limits.with_budgets(self.config.budgets.clone(), Arc::clone(&metrics));
         let process = Process { limits, metrics, traces, lanes, ..Process::default() };
         Self { process: Arc::new(process), ..self }
+    }
+
+    /// Returns the budgets of strangers.
+    pub fn budgets(&self) -> &Budgets {
+        self.process.limits.budgets()
     }
 
     /// Records traces from now on, and passes those that are retained to `sink`. Exemplars of metrics

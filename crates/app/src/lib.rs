@@ -55,6 +55,7 @@ pub mod traces;
 pub mod trades;
 pub mod trading_stop;
 pub mod usage;
+pub mod user_log;
 pub mod webhooks;
 pub mod worker;
 

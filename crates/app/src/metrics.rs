@@ -30,9 +30,9 @@ use store::{PoolStatus, RetryReason, StoreObserver, TradeMove};
 
 pub use labels::{AttemptOutcome, CheckName, ClockSource, RouteLabel, SinkOutcome, SpanOutcome};
 use labels::{
-    Attempts, Build, Check, Clocks, Degraded, Event, Lane, Method, Name, NodeLabels, Pool, PoolName,
-    Quantile, RejectedKey, RequestLabels, Route, SinkEvents, Spans, Stage, StageName, TraceId, TradeFailure,
-    Unit, Why,
+    Attempts, BudgetScope, Build, Check, Clocks, Degraded, Event, Lane, Method, Name, NodeLabels, Pool,
+    PoolName, Quantile, RejectedKey, RequestLabels, Route, SinkEvents, Spans, Stage, StageName, TraceId,
+    TradeFailure, Unit, Why,
 };
 use process_figures::ProcessFigures;
 use registering::Registering;
@@ -112,6 +112,9 @@ pub struct Metrics {
     sink_lag_seconds: FloatGauge,
     feed_streams: Gauge,
     limiter_refusals: Counter,
+    budget_limit: Gauges<BudgetScope>,
+    budget_used: Gauges<BudgetScope>,
+    budget_refusals: Family<BudgetScope, Counter>,
     auth_failures: Family<RejectedKey, Counter>,
     switch_off: Gauges<Name>,
     aggregates_drift: Gauge,
@@ -283,6 +286,21 @@ impl Default for Metrics {
                 "Requests rejected by a rate limit",
                 Counter::default(),
             ),
+            budget_limit: all.add(
+                "budget_limit",
+                "The largest use of one user, address, network, site or of all together, if limited",
+                Family::default(),
+            ),
+            budget_used: all.add(
+                "budget_used",
+                "The use of the one who uses most of the budget now, as this process has counted it",
+                Family::default(),
+            ),
+            budget_refusals: all.add(
+                "budget_refusals",
+                "Uses that a budget had no room for",
+                Family::default(),
+            ),
             auth_failures: all.complete("auth_failures", "Requests with a rejected API key", Family::default()),
             switch_off: all.add("switch_off", "1 if the kill switch is off", Family::default()),
             aggregates_drift: all.add(
@@ -374,8 +392,25 @@ impl Metrics {
         }
     }
 
-    pub fn streams(&self, open: usize) {
+    pub fn streams(&self, open: u64) {
         self.feed_streams.set(whole(open));
+    }
+
+    /// Records the share of a scope of a budget, and makes its series begin at 0.
+    pub fn budget_share(&self, budget: &'static str, scope: &'static str, limit: u64) {
+        let labels = BudgetScope { budget, scope };
+        self.budget_limit.get_or_create(&labels).set(whole(limit));
+        self.budget_used.get_or_create(&labels).set(0);
+        self.budget_refusals.get_or_create(&labels).inc_by(0);
+    }
+
+    pub fn budget_refusal(&self, budget: &'static str, scope: &'static str) {
+        self.budget_refusals.get_or_create(&BudgetScope { budget, scope }).inc();
+    }
+
+    /// Records the largest use of a share now.
+    pub fn budget_use(&self, budget: &'static str, scope: &'static str, used: u64) {
+        self.budget_used.get_or_create(&BudgetScope { budget, scope }).set(whole(used));
     }
 
     /// Records which switches are off. The others leave the list.

@@ -16,7 +16,8 @@ pub fn metrics_text(ctx: &Ctx) -> String {
     let (metrics, switches) = (&ctx.process.metrics, &ctx.process.switches);
     metrics.pools(&ctx.store.pools());
     metrics.pool_limits(&ctx.store.pool_limits());
-    metrics.streams(ctx.process.streams.open());
+    ctx.process.limits.record_uses(ctx.now());
+    metrics.streams(ctx.budgets().open_streams());
     let routes = switches.disabled_routes().into_iter().map(|route| (route, true));
     metrics.switches(std::iter::once((TRADING.to_owned(), switches.is_trading_halted())).chain(routes));
     for lane in ctx.process.lanes.list() {

@@ -8,6 +8,7 @@ use domain::credential::Role;
 use domain::ids::{CredentialId, SessionId, UserId};
 use domain::key::KeyKind;
 use domain::passkey::ChallengePurpose;
+use domain::rate::Scope;
 use domain::session::{SessionTimes, SessionToken};
 use domain::{ErrorCode, Timestamp};
 use serde_json::json;
@@ -17,10 +18,10 @@ use store::sessions::Session;
 use store::users::User;
 use store::{Store, StoreError, Tx};
 
-use crate::audit_log::Actor;
 use crate::caller::Caller;
 use crate::keys::{NewWebKey, insert_web_key, new_web_key};
 use crate::limits::FailureKind;
+use crate::limits::budget::Budget;
 use crate::passkeys::{Proof, VerifiedProof, use_proof, verify_proof, verify_sign_in, web};
 use crate::process::feed_hub::{Subscription, Topic};
 use crate::process::session_cache::SessionRow;
@@ -385,13 +386,13 @@ async fn insert_missing_web_key(tx: &mut Tx, new: Option<&NewWebKey>) -> Result<
     Ok(())
 }
 
-/// Returns the store with which a user acts: it writes the audit log.
+/// Returns the store with which a user acts: it writes the user's log.
 pub(crate) fn store_of_user(ctx: &Ctx, user_id: UserId, ip: IpAddr) -> Store {
-    let actor = Actor { name: format!("user:{user_id}"), os_user: String::new(), host: ip.to_string() };
-    ctx.store.acting_as(actor, Arc::clone(&ctx.clock))
+    let max = ctx.budgets().share(Budget::LogEntries, Scope::User).limit().unwrap_or(u64::MAX);
+    ctx.store.acting_as_user(user_id, ip, max, Arc::clone(&ctx.clock))
 }
 
-/// Returns the context in which a person acts: the audit log names them.
+/// Returns the context in which a person acts: the user's log has what they do.
 pub fn context_of(ctx: &Ctx, person: &Person) -> Ctx {
     Ctx { store: store_of_user(ctx, person.user_id(), person.session().ip), ..ctx.clone() }
 }

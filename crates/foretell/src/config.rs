@@ -1,16 +1,19 @@
 //! The service's configuration. For each setting a flag wins over the environment, the environment
 //! over the TOML file, and the file over the default.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use app::config::{CountryRule, DEFAULT_MAX_STREAMS, OwnerActLimits, SampleUser, WebSettings};
+use app::config::{CountryRule, OwnerActLimits, SampleUser, WebSettings};
+use app::limits::budget::{Budget, BudgetSetting, BudgetShares, Share};
 use axum::http::uri::Authority;
 use axum::http::{HeaderName, Uri};
 use clap::{Args, ValueEnum};
 use domain::Usdc;
 use domain::passkey::{RelyingParty, RelyingPartyError};
+use domain::rate::Scope;
 use domain::webhook::target::TargetPolicy;
 use http_kit::{McpSettings, ServeLimits};
 use ipnet::IpNet;
@@ -335,6 +338,22 @@ pub struct Settings {
     /// Maximum number of browsers that one process updates live [default: 10000]
     #[arg(long, env = "FORETELL_MAX_STREAMS", global = true)]
     pub max_streams: Option<usize>,
+    /// A share of a budget of strangers, such as streams.address=20 or feed.total=off: the budgets and
+    /// their defaults are in the operator's guide. Repeat it, or separate several by commas. In the
+    /// file it is a table, [budgets.streams] with address = 20 [default: the table of the guide]
+    #[arg(
+        long,
+        env = "FORETELL_BUDGET",
+        value_name = "BUDGET.SHARE=LIMIT",
+        value_delimiter = ',',
+        global = true
+    )]
+    #[serde(
+        rename(deserialize = "budgets"),
+        deserialize_with = "budget_tables",
+        serialize_with = "budget_texts"
+    )]
+    pub budget: Option<Vec<BudgetSetting>>,
     /// The operator's pages of the web application [default: off; on for `foretell dev`]
     #[arg(long, env = "FORETELL_WEB_ADMIN", global = true)]
     pub web_admin: Option<Switch>,
@@ -487,7 +506,8 @@ pub struct ResolvedConfig {
     pub local_url: Option<String>,
     /// The sample users of the demonstration.
     pub sample_users: Vec<SampleUser>,
-    pub max_streams: usize,
+    /// The shares of resources that strangers may use.
+    pub budgets: BudgetShares,
 }
 
 impl ResolvedConfig {
@@ -629,6 +649,11 @@ impl Settings {
             nats_subject: self.nats_subject.or(of_file.nats_subject),
             web: self.web.or(of_file.web),
             max_streams: self.max_streams.or(of_file.max_streams),
+            // A flag changes its share, and leaves the others of the file.
+            budget: match (of_file.budget, self.budget) {
+                (Some(of_file), Some(flags)) => Some([of_file, flags].concat()),
+                (of_file, flags) => flags.or(of_file),
+            },
             web_admin: self.web_admin.or(of_file.web_admin),
             mcp: self.mcp.or(of_file.mcp),
             mcp_trading: self.mcp_trading.or(of_file.mcp_trading),
@@ -704,8 +729,14 @@ impl Settings {
         }
         let environment = self.environment.unwrap_or(EnvironmentSetting::Test);
         let act_limits = OwnerActLimits::of(environment.into());
+        let older = [
+            (Budget::Streams, Scope::Total, self.max_streams),
+            (Budget::Connections, Scope::Total, self.max_connections),
+            (Budget::Connections, Scope::Address, self.max_connections_per_address),
+        ];
+        let budgets = budgets(&older, self.budget);
         let config = ResolvedConfig {
-            connections: connections(self.max_connections, self.max_connections_per_address)?,
+            connections: connections(&budgets)?,
             rpc_listen: self.rpc_listen,
             ops_listen: self.ops_listen,
             private_hosts: host_names("private-hosts", self.private_hosts)?,
@@ -755,7 +786,7 @@ impl Settings {
             country_rule: country_rule(self.country_header, self.refused_countries)?,
             local_url: None,
             sample_users: Vec::new(),
-            max_streams: self.max_streams.unwrap_or(DEFAULT_MAX_STREAMS),
+            budgets,
         };
         config.web_settings()?;
         Ok(config)
@@ -960,18 +991,60 @@ fn gas_treasury(key: Option<PathBuf>, cap: Option<String>) -> Result<Option<(Pat
     }
 }
 
-fn connections(total: Option<usize>, per_address: Option<usize>) -> Result<ServeLimits, ConfigError> {
-    if total == Some(0) || per_address == Some(0) {
+/// Returns the shares of the budgets. Settings that are older than the table set theirs, unless the
+/// table does.
+fn budgets(older: &[(Budget, Scope, Option<usize>)], given: Option<Vec<BudgetSetting>>) -> BudgetShares {
+    let older = older.iter().filter_map(|(budget, scope, limit)| {
+        let share = Share::new((*limit)? as u64);
+        Some(BudgetSetting { budget: *budget, scope: *scope, share })
+    });
+    BudgetShares::default().with(older).with(given.unwrap_or_default())
+}
+
+fn connections(budgets: &BudgetShares) -> Result<ServeLimits, ConfigError> {
+    let limit = |scope| {
+        let limit = budgets.share(Budget::Connections, scope).limit();
+        limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+    };
+    let (total, per_address) = (limit(Scope::Total), limit(Scope::Address));
+    if total == 0 || per_address == 0 {
         return Err(ConfigError::Value(
             "max-connections and max-connections-per-address must be at least 1".to_owned(),
         ));
     }
-    let default = ServeLimits::default();
-    Ok(ServeLimits {
-        connections: total.unwrap_or(default.connections),
-        connections_per_address: per_address.unwrap_or(default.connections_per_address),
-        ..default
-    })
+    // The limit is also a number of permits.
+    let total = total.min(tokio::sync::Semaphore::MAX_PERMITS);
+    Ok(ServeLimits { connections: total, connections_per_address: per_address, ..ServeLimits::default() })
+}
+
+/// Deserializes the table of the file: a table for each budget, with its shares.
+fn budget_tables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<BudgetSetting>>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Limit {
+        Number(u64),
+        Word(String),
+    }
+    let tables = BTreeMap::<String, BTreeMap<String, Limit>>::deserialize(deserializer)?;
+    let setting = |budget: &str, scope: &str, limit: &Limit| {
+        let limit = match limit {
+            Limit::Number(number) => number.to_string(),
+            Limit::Word(word) => word.clone(),
+        };
+        BudgetSetting::parse(budget, scope, &limit).map_err(serde::de::Error::custom)
+    };
+    let shares = tables
+        .iter()
+        .flat_map(|(budget, shares)| shares.iter().map(move |(scope, limit)| setting(budget, scope, limit)));
+    shares.collect::<Result<_, _>>().map(Some)
+}
+
+fn budget_texts<S: Serializer>(
+    settings: &Option<Vec<BudgetSetting>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let texts = settings.as_ref().map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>());
+    texts.serialize(serializer)
 }
 
 /// Reads a secret from the setting, or from the file that the `-file` variant names.
@@ -1228,6 +1301,25 @@ mod tests {
         };
         assert_eq!((delay_s(""), delay_s("environment = \"live\"")), (Some(0), Some(5)));
         assert_eq!((delay_s("shutdown-delay-s = 300"), delay_s("shutdown-delay-s = 301")), (Some(300), None));
+    }
+
+    #[test]
+    fn a_share_of_a_budget_comes_from_a_flag_the_file_or_an_older_setting() {
+        let path = std::env::temp_dir().join(format!("foretell-budgets-{}", std::process::id()));
+        let text = "max-streams = 7\nmax-connections = 50\n[budgets.streams]\naddress = 3\nnetwork = \"off\"\n\
+            [budgets.connections]\ntotal = 60\n";
+        std::fs::write(&path, text).unwrap();
+        let flag = "streams.address=5".parse().unwrap();
+        let flags = Settings { budget: Some(vec![flag]), ..Settings::default() };
+        let config = flags.or_from_file(Some(&path)).unwrap().decide().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let share = |scope| config.budgets.share(Budget::Streams, scope);
+        assert_eq!(share(Scope::Address), Share::new(5));
+        assert_eq!((share(Scope::Network), share(Scope::Total)), (Share::OFF, Share::new(7)));
+        assert_eq!(config.connections.connections, 60);
+        let refused = |text: &str| toml::from_str::<Settings>(text).unwrap_err().message().to_owned();
+        assert!(refused("[budgets.steams]\naddress = 3").starts_with("steams is no budget"));
+        assert!(refused("[budgets.streams]\naddress = \"no\"").contains("streams.address must be"));
     }
 
     #[test]

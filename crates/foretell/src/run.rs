@@ -162,7 +162,7 @@ impl Parts {
             None => None,
         };
         settings.sample_users.clone_from(&config.sample_users);
-        settings.max_streams = config.max_streams;
+        settings.budgets = config.budgets.clone();
         settings.sandbox = config.sandbox == Some(Switch::On);
         // Only requests are limited, so other processes need no Redis.
         let limits = if config.roles.has(ProcessRole::Api) { limits(config)? } else { Limits::memory() };

@@ -118,6 +118,7 @@ async fn admit(
             let caller = admit_caller(app, request, meter, asked_for, found).await?;
             // 6. The user's limiter. It comes before the scope and counts every response, even a 304.
             rate::by_user(app, kind, &caller, &mut found.rate_limit).await?;
+            rate::by_network_of_user(app, rate::address_of(request), &caller)?;
             // 7. The key's scope.
             if let Some(scope) = route.scope {
                 caller.require(scope)?;
@@ -125,6 +126,7 @@ async fn admit(
             request.extensions_mut().insert(caller);
         }
     }
+    rate::by_search(app, request)?;
     // 8. The kill switches.
     if route.is_switchable() {
         kill_switch::check(&app.ctx, route)?;

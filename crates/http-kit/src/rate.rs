@@ -10,11 +10,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use app::caller::Caller;
 use app::keys::is_failed_authentication;
-use app::limits::{self, ADDRESS_LIMIT, FailureKind, LimitKind};
+use app::limits::budget::Budget;
+use app::limits::{self, AddressDecision, FailureKind, LimitKind};
 use app::{AppError, Submission};
 use axum::extract::{ConnectInfo, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::response::{IntoResponseParts, Response, ResponseParts};
+use domain::key::Tier;
 use domain::rate::RateDecision;
 use domain::{ErrorCode, Timestamp};
 
@@ -61,15 +63,19 @@ pub async fn by_address(
     status: &mut Option<RateLimitStatus>,
 ) -> Result<(), AppError> {
     let (limits, now) = (&app.ctx.process.limits, app.ctx.now());
-    let (name, decision) = if let Limiter::PerMinute(limit) = route.limiter {
+    let (name, AddressDecision { rate, refused }) = if let Limiter::PerMinute(limit) = route.limiter {
         // Reported if the limiter fails and the `?` below returns.
         *status = Some(RateLimitStatus::unavailable(ROUTE, limit, now));
         (ROUTE, limits.take_route(ip, route.path, limit, now).await?)
     } else {
         (ADDRESS, limits.take_address(ip, now))
     };
-    *status = Some(RateLimitStatus::new(name, decision));
-    if decision.allowed { Ok(()) } else { Err(exceeded(route.surface, name, decision)) }
+    *status = Some(RateLimitStatus::new(name, rate));
+    match refused {
+        Some(refused) => Err(refused.into()),
+        None if rate.allowed => Ok(()),
+        None => Err(exceeded(route.surface, name, rate)),
+    }
 }
 
 /// Counts a request on one of the user's limiters. Sets `status` to the limiter's state, even on an
@@ -86,6 +92,28 @@ pub async fn by_user(
     let decision = app.ctx.process.limits.take(kind, caller.user_id(), limit, now).await?;
     *status = Some(RateLimitStatus::new(kind.as_str(), decision));
     if decision.allowed { Ok(()) } else { Err(limits::exceeded(kind.as_str(), decision)) }
+}
+
+/// Counts a request of a user of the tier `free` for its network: accounts cost nothing, so a limit
+/// per user alone limits nobody who has many.
+pub fn by_network_of_user(app: &Shared, ip: IpAddr, caller: &Caller) -> Result<(), AppError> {
+    if caller.key.tier != Tier::Free {
+        return Ok(());
+    }
+    let client = (ip, caller.user_id());
+    Ok(app.ctx.budgets().spend_here(Budget::FreeRequests, client, app.ctx.now())?)
+}
+
+/// The parameter of every list that searches by words.
+const SEARCH_PARAMETER: &str = "q=";
+
+/// Counts a request that searches by words. A search costs more than other reads.
+pub fn by_search(app: &Shared, request: &Request) -> Result<(), AppError> {
+    let mut parameters = request.uri().query().unwrap_or_default().split('&');
+    if !parameters.any(|it| it.strip_prefix(SEARCH_PARAMETER).is_some_and(|text| !text.is_empty())) {
+        return Ok(());
+    }
+    Ok(app.ctx.budgets().spend_here(Budget::Searches, address_of(request), app.ctx.now())?)
 }
 
 /// The tokens that the further parts of a request got from its limiter.
@@ -142,7 +170,7 @@ fn exceeded(surface: Surface, name: &str, decision: RateDecision) -> AppError {
 
 /// Counts an unreadable request on its address's limiter.
 pub fn draw(app: &Shared, ip: IpAddr, now: Timestamp) -> RateLimitStatus {
-    RateLimitStatus::new(ADDRESS, app.ctx.process.limits.take_address(ip, now))
+    RateLimitStatus::new(ADDRESS, app.ctx.process.limits.take_address(ip, now).rate)
 }
 
 /// Completes the accounting of a response. Counts a failed authentication, and counts requests for
@@ -163,16 +191,17 @@ pub async fn settle(
     if let Some(status) = response.extensions_mut().remove::<RateLimitStatus>() {
         return status;
     }
+    let address_limit = app.ctx.process.limits.address_limit();
     let problem = response.extensions().get::<Problem>();
     let counts = match problem.map(|problem| (problem.code(), problem.retry_after_s())) {
         Some((ErrorCode::RateLimitUnavailable, _)) => {
-            return RateLimitStatus::unavailable(ADDRESS, ADDRESS_LIMIT, now);
+            return RateLimitStatus::unavailable(ADDRESS, address_limit, now);
         }
         // The address is locked out: report the end of the lockout.
         Some((ErrorCode::RateLimitExceeded, retry_after_s)) => {
             app.ctx.process.limits.take_address(ip, now);
             let until = now.plus_ms(i64::from(retry_after_s.unwrap_or_default()) * 1_000);
-            return RateLimitStatus::exhausted(ADDRESS, ADDRESS_LIMIT, until);
+            return RateLimitStatus::exhausted(ADDRESS, address_limit, until);
         }
         // Server errors do not count for the client.
         Some((code, _)) => code.status() < 500,
@@ -182,11 +211,13 @@ pub async fn settle(
     if !counts {
         return RateLimitStatus::new(ADDRESS, app.ctx.process.limits.peek_address(ip, now));
     }
-    let decision = app.ctx.process.limits.take_address(ip, now);
-    if !decision.allowed {
-        replace(response, exceeded(surface, ADDRESS, decision));
+    let AddressDecision { rate, refused } = app.ctx.process.limits.take_address(ip, now);
+    match refused {
+        Some(refused) => replace(response, refused.into()),
+        None if rate.allowed => {}
+        None => replace(response, exceeded(surface, ADDRESS, rate)),
     }
-    RateLimitStatus::new(ADDRESS, decision)
+    RateLimitStatus::new(ADDRESS, rate)
 }
 
 /// Replaces the error in `response`, or the whole response if it has none.

@@ -26,6 +26,12 @@ pub fn note(tx: &mut Tx, act: Act) {
     tx.note_act(act);
 }
 
+/// Notes one action instead of those that the unit of work has noted so far, which are its parts.
+pub fn note_instead(tx: &mut Tx, act: Act) {
+    tx.take_acts();
+    note(tx, act);
+}
+
 /// Appends the actions that the unit of work noted to the log.
 pub(crate) async fn write_noted(tx: &mut Tx, acting: &AuditContext) -> Result<(), StoreError> {
     match tx.take_acts() {

@@ -99,6 +99,12 @@ impl ToColumn for Vec<String> {
     }
 }
 
+impl ToColumn for IpAddr {
+    fn to_column(&self) -> Result<SqlValue<'_>, StoreError> {
+        Ok(SqlValue::from(self.to_string()))
+    }
+}
+
 impl ToColumn for Vec<Wad> {
     fn to_column(&self) -> Result<SqlValue<'_>, StoreError> {
         to_json(self)

@@ -92,6 +92,15 @@ pub async fn sums_before(
     Ok(sums.unwrap_or_default())
 }
 
+/// Returns the USDC that the account has received from outside: not from trades and payouts, and not
+/// from other accounts of this service.
+pub async fn sum_outside_deposits(tx: &mut Tx, account: Address) -> Result<i64, StoreError> {
+    const SQL: &str = "SELECT CAST(COALESCE(SUM(usdc_atomic), 0) AS BIGINT) AS deposited FROM cash_flows
+        WHERE account = $1 AND is_external = 1 AND usdc_atomic > 0
+        AND NOT EXISTS (SELECT 1 FROM accounts WHERE accounts.address = cash_flows.counterparty)";
+    Ok(tx.find(SQL, &params![account], |row| row.only()).await?.unwrap_or_default())
+}
+
 /// Lists the account's flows at or after `from`, oldest first, at most `limit`.
 pub async fn list_since(
     tx: &mut Tx,

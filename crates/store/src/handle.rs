@@ -2,10 +2,11 @@
 
 use std::any::Any;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use domain::ids::MarketId;
+use domain::ids::{MarketId, UserId};
 use domain::{Clock, Timestamp};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -15,16 +16,24 @@ use crate::act::Actor;
 use crate::audit_log::{self, AuditContext};
 use crate::engine::{Changes, Database, IndexStep, Workload};
 use crate::observer::module_of;
+use crate::user_log::{self, UserContext};
 use crate::{Engine, PoolStatus, REPLICA_POOL, RemoteTls, StoreError, StoreObserver, Tx, events};
 
 /// A handle to the database. Clones share the connections.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
-    /// The actor whose actions are written to the audit log, if any.
-    acting: Option<Arc<AuditContext>>,
+    /// The actor whose actions are logged, if any.
+    acting: Option<Acting>,
     /// The kind of connections that units of work use.
     workload: Workload,
+}
+
+/// The log that the actions of a store's units of work are written to.
+#[derive(Clone)]
+enum Acting {
+    Operator(Arc<AuditContext>),
+    User(Arc<UserContext>),
 }
 
 struct Inner {
@@ -100,10 +109,25 @@ impl Store {
     /// `clock`.
     #[must_use]
     pub fn acting_as(&self, actor: Actor, clock: Arc<dyn Clock>) -> Self {
-        Self { acting: Some(Arc::new(AuditContext { actor, clock })), ..self.clone() }
+        let acting = Acting::Operator(Arc::new(AuditContext { actor, clock }));
+        Self { acting: Some(acting), ..self.clone() }
     }
 
-    /// Reports whether actions are written to the audit log.
+    /// Returns a handle that writes the actions of a user to the user's log. Of one action it keeps
+    /// `max_per_action` entries within 24 hours, and counts further ones.
+    #[must_use]
+    pub fn acting_as_user(
+        &self,
+        user_id: UserId,
+        ip: IpAddr,
+        max_per_action: u64,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let acting = Acting::User(Arc::new(UserContext { user_id, ip, max_per_action, clock }));
+        Self { acting: Some(acting), ..self.clone() }
+    }
+
+    /// Reports whether actions are logged.
     pub const fn is_acting(&self) -> bool {
         self.acting.is_some()
     }
@@ -452,13 +476,15 @@ where
 
 /// Wraps `unit` so that it ends with the entries of its actions, if it has an actor, and with its
 /// events. Events are written last because that step locks rows of several users.
-fn completed(unit: ErasedUnit, acting: Option<Arc<AuditContext>>) -> ErasedUnit {
+fn completed(unit: ErasedUnit, acting: Option<Acting>) -> ErasedUnit {
     Arc::new(move |tx| {
         let (unit, acting) = (Arc::clone(&unit), acting.clone());
         Box::pin(async move {
             let value = unit(tx).await?;
-            if let Some(acting) = acting {
-                audit_log::write_noted(tx, &acting).await?;
+            match acting {
+                Some(Acting::Operator(acting)) => audit_log::write_noted(tx, &acting).await?,
+                Some(Acting::User(acting)) => user_log::write_noted(tx, &acting).await?,
+                None => {}
             }
             events::write_emitted(tx).await?;
             Ok(value)

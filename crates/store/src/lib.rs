@@ -67,6 +67,7 @@ pub mod testing;
 pub mod traders;
 pub mod trades;
 pub mod usage;
+pub mod user_log;
 pub mod users;
 pub mod webhooks;
 pub mod write_probes;

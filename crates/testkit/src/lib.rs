@@ -40,7 +40,7 @@ pub use faults::{Fault, Faults, HeldRequest};
 pub use key::{TestKey, enable_keys, key_of};
 pub use market::{TestMarket, market_of};
 pub use owner_act::wallet_signature;
-pub use people::{APP_URL, batch_signature, device, device_at, person_in, relying_party};
+pub use people::{APP_URL, CLIENT_IP, batch_signature, device, device_at, person_in, relying_party};
 pub use receiver::{Delivered, Receiver, Reply};
 pub use redis::{REDIS_URL, TestRedis};
 pub use request::Request;

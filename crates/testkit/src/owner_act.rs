@@ -5,19 +5,19 @@ use chain::Signer;
 use domain::ids::OwnerActId;
 use store::owner_acts::OwnerAct;
 
-use crate::{TestApp, TestUser};
+use crate::{CLIENT_IP, TestApp, TestUser};
 
 impl TestApp {
     /// Prepares an act of the user.
     pub async fn prepare_act(&self, user: &TestUser, request: &OwnerActRequest) -> PreparedAct {
-        owner_acts::prepare(&self.ctx, user.id, request, ActOrigin::User, None).await.unwrap()
+        owner_acts::prepare(&self.ctx, user.id, request, ActOrigin::User(CLIENT_IP), None).await.unwrap()
     }
 
     /// Prepares an act and signs it with the key of the account's first owner.
     pub async fn signed_act(&self, user: &TestUser, request: &OwnerActRequest) -> OwnerAct {
         let PreparedAct { act, .. } = self.prepare_act(user, request).await;
         let signature = wallet_signature(&user.owner, &act);
-        owner_acts::sign(&self.ctx, user.id, act.id, &signature, ActOrigin::User).await.unwrap()
+        owner_acts::sign(&self.ctx, user.id, act.id, &signature, ActOrigin::User(CLIENT_IP)).await.unwrap()
     }
 
     /// Prepares and signs an act, and runs the executors.

@@ -1,6 +1,6 @@
 //! People of the web application, with passkeys in software.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use alloy_primitives::{Address, B256, Bytes, eip191_hash_message};
 use app::owner_acts::{self, ActOrigin, OwnerActRequest, OwnerSignature};
@@ -19,17 +19,19 @@ use crate::{TestApp, TestUser};
 pub const APP_URL: &str = "https://foretell.example";
 
 /// The address from which people use the web application.
-const IP: &str = "203.0.113.7";
+pub const CLIENT_IP: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7));
+
+const USER_AGENT: &str = "Mozilla/5.0 (X11; Linux x86_64)";
 
 /// The browser of a person.
 pub fn device() -> Device {
-    device_at(IP)
+    Device { ip: CLIENT_IP, user_agent: USER_AGENT.to_owned() }
 }
 
 /// A browser at this address.
 pub fn device_at(ip: &str) -> Device {
     let ip: IpAddr = ip.parse().expect("an IP address");
-    Device { ip, user_agent: "Mozilla/5.0 (X11; Linux x86_64)".to_owned() }
+    Device { ip, user_agent: USER_AGENT.to_owned() }
 }
 
 /// The relying party of tests.
@@ -138,9 +140,10 @@ impl TestApp {
     /// Enables keys by an act that the passkey signs, which deploys the account if necessary.
     pub async fn enable_by_passkey(&self, person: &Person, key: &mut SoftKey, keys: Vec<KeyId>) {
         let (ctx, user_id, request) = (&self.ctx, person.user_id(), OwnerActRequest::Enable { keys });
-        let act = owner_acts::prepare(ctx, user_id, &request, ActOrigin::User, None).await.unwrap().act;
+        let act =
+            owner_acts::prepare(ctx, user_id, &request, ActOrigin::User(CLIENT_IP), None).await.unwrap().act;
         let signature = OwnerSignature::Encoded(batch_signature(key, act.digest));
-        owner_acts::sign(ctx, user_id, act.id, &signature, ActOrigin::User).await.unwrap();
+        owner_acts::sign(ctx, user_id, act.id, &signature, ActOrigin::User(CLIENT_IP)).await.unwrap();
         self.workers.execute(ctx).await;
     }
 

@@ -54,6 +54,11 @@ impl TestRedis {
         Limits::redis(&self.url, &self.prefix).unwrap()
     }
 
+    /// Returns limiters that share nothing with those of [`limits`](Self::limits).
+    pub fn limits_below(&self, name: &str) -> Limits {
+        Limits::redis(&self.url, &format!("{}:{name}", self.prefix)).unwrap()
+    }
+
     /// Closes every connection and accepts no new one, like a stopped Redis.
     pub fn cut(&self) {
         self.way.send_replace(Way::Cut);

@@ -10,6 +10,7 @@ use app::config::{Finality, OwnerActLimits, Redemptions, RoleKeys, WebSettings};
 use app::encryption::SealingKey;
 use app::entropy::SeededEntropy;
 use app::limits::Limits;
+use app::limits::budget::BudgetShares;
 use app::{Config, Ctx};
 use chain::{Chain, Contracts, DeploySettings, Nodes, Signer, calls, deploy};
 use domain::key::Environment;
@@ -48,6 +49,7 @@ pub struct Setup {
     role_delay_s: u32,
     forkable: bool,
     limits: Option<Limits>,
+    budgets: BudgetShares,
     owner_acts: Option<OwnerActLimits>,
     nodes: usize,
     agreement: usize,
@@ -107,6 +109,13 @@ impl Setup {
     #[must_use]
     pub const fn automatic_redemptions(mut self) -> Self {
         self.redemptions = Redemptions::Automatic;
+        self
+    }
+
+    /// Changes shares of budgets, such as `streams.address=2`.
+    #[must_use]
+    pub fn budgets<const N: usize>(mut self, settings: [&str; N]) -> Self {
+        self.budgets = self.budgets.with(settings.map(|text| text.parse().expect("a share of a budget")));
         self
     }
 
@@ -274,6 +283,7 @@ impl Setup {
         config.webhooks.targets = TargetPolicy::development();
         config.owner_acts = self.owner_acts.unwrap_or(config.owner_acts);
         config.sandbox = self.sandbox;
+        config.budgets = self.budgets;
         config.faucet = Some(roles.deployer.clone());
         let role_keys = RoleKeys {
             resolver: Some(roles.resolver.clone()),

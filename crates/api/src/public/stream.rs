@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use app::AppError;
 use app::feed::{self, Closing as ProcessClosing, Follower, Happening, MarketEventsPage, MarketTail};
-use app::limits::places::Place;
+use app::limits::Place;
+use app::limits::budget::Budget;
 use app::markets::{displayed_price, displayed_probability};
-use app::process::streams::MARKET_STREAMS;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -243,7 +243,7 @@ pub async fn stream(
     let ctx = &app.ctx;
     let id: MarketId = id.parse().map_err(|_| Problem::from(PublicCode::MarketNotFound))?;
     // Limits the streams per address, because no key identifies the client.
-    let place = ctx.process.streams.market_places.take(&MARKET_STREAMS, ip, 1)?;
+    let place = ctx.budgets().enter(Budget::MarketStreams, ip).map_err(AppError::from)?;
     let tail = ctx.process.streams.tails.follow([id]);
     // Determine the position before reading the market, so that the snapshot includes everything up
     // to it. An event may then be sent again, but none is lost.

@@ -115,3 +115,37 @@ async fn two_processes_count_together_in_redis_and_reject_all_requests_without_i
     redis.cut();
     assert_eq!(refused(&client.get("/api/markets").await, 503, "DEPENDENCY_UNAVAILABLE")["retryAfter"], 1);
 }
+
+#[tokio::test]
+async fn networks_make_a_multiple_of_the_limit_of_a_route() {
+    let client = TestApp::new().await.http().anonymous();
+    let get = async |ip: &str| client.get("/api/threads").from_peer(ip).await;
+    // 16 subnets of one /56 use the 8 limits that it has.
+    for subnet in 0..16 {
+        for _ in 0..25 {
+            ok(&get(&format!("2001:db8:1:{subnet:x}::1")).await);
+        }
+    }
+    let answer = get("2001:db8:1:ff::1").await;
+    let message = refused(&answer, 429, "RATE_LIMIT_EXCEEDED")["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("At most 400 requests to one route of one network"), "{message}");
+    ok(&get("2001:db8:1:100::1").await);
+}
+
+#[tokio::test]
+async fn searches_have_a_limit_of_their_own_on_every_list() {
+    let app = TestApp::with().budgets(["searches.address=2", "searches.network=3"]).start().await;
+    let client = app.http().anonymous();
+    let get = async |path: &str, ip: &str| client.get(path).from_peer(ip).await;
+    ok(&get("/api/markets?q=league", "192.0.2.1").await);
+    ok(&get("/api/markets?limit=1&q=cup", "192.0.2.1").await);
+    for (ip, whose) in [("192.0.2.1", "one address"), ("192.0.2.3", "one network")] {
+        let _ = get("/api/markets?q=final", "192.0.2.2").await;
+        let answer = get("/api/markets?q=league", ip).await;
+        let message = refused(&answer, 429, "RATE_LIMIT_EXCEEDED")["message"].as_str().unwrap().to_owned();
+        assert!(message.contains(&format!("searches of {whose}")), "{message}");
+    }
+    ok(&get("/api/markets?q=", "192.0.2.1").await);
+    ok(&get("/api/markets", "192.0.2.1").await);
+    ok(&get("/api/markets?q=league", "198.51.100.1").await);
+}

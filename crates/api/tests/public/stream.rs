@@ -109,7 +109,7 @@ async fn an_address_has_at_most_ten_streams() {
     refused(&of(&scene).await, 429, "RATE_LIMIT_EXCEEDED");
     assert_eq!(of(&scene).from_peer("198.51.100.4").open().await.status, 200);
     drop(open);
-    assert_eq!(scene.app.ctx.process.streams.open(), 0);
+    assert_eq!(scene.app.ctx.budgets().open_streams(), 0);
     assert_eq!(of(&scene).open().await.status, 200);
 }
 

@@ -209,7 +209,7 @@ async fn each_user_has_at_most_five_streams() {
     assert_eq!(feed(&scene, "").open().await.status, 200);
     drop(open);
     assert_eq!(scene.app.ctx.process.feed.listeners(), 0);
-    assert_eq!(scene.app.ctx.process.streams.open(), 0);
+    assert_eq!(scene.app.ctx.budgets().open_streams(), 0);
 }
 
 const EVENTS: u64 = 10_000;

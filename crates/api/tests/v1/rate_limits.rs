@@ -380,3 +380,45 @@ async fn an_unreachable_limiter_rejects_requests_and_makes_the_service_unready()
     client.get("/v1/markets").await.ok();
     fail(&http, 1).await;
 }
+
+#[tokio::test]
+async fn users_of_the_tier_free_share_the_limit_of_their_network() {
+    let app = TestApp::with().budgets(["free-requests.address=2", "free-requests.network=3"]).start().await;
+    let http = app.http();
+    let mut keys = Vec::new();
+    for name in ["ada", "bob", "eve"] {
+        let user = app.user(name).await;
+        keys.push(app.key(&user, Tier::Free).await);
+    }
+    let read = async |key: usize, ip: &str| http.with(&keys[key]).get("/v1/markets").from_peer(ip).await;
+    read(0, "192.0.2.1").await.ok();
+    read(1, "192.0.2.1").await.ok();
+    assert_eq!(limiter(&read(2, "192.0.2.1").await), "network");
+    read(2, "192.0.2.2").await.ok();
+    assert_eq!(limiter(&read(0, "192.0.2.3").await), "network");
+    read(0, "198.51.100.1").await.ok();
+    // A paying user does not depend on the neighbors.
+    let paying = app.key(&app.user("max").await, Tier::Mm).await;
+    http.with(&paying).get("/v1/markets").from_peer("192.0.2.1").await.ok();
+}
+
+#[tokio::test]
+async fn a_network_fails_to_authenticate_only_a_multiple_of_what_an_address_may() {
+    let budgets = ["failed-sign-ins.network=25", "failed-sign-ins.site=30"];
+    let app = TestApp::with().budgets(budgets).start().await;
+    let http = app.http();
+    let guess = async |ip: &str| http.with_text(UNKNOWN).get("/v1/markets").from_peer(ip).await;
+    // Five failures of each address: none of them is locked out by itself.
+    for ip in ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5"] {
+        for _ in 0..5 {
+            guess(ip).await.refused(ErrorCode::ApiKeyInvalid);
+        }
+    }
+    assert_eq!(limiter(&guess("192.0.2.99").await), "lockout");
+    guess("192.0.3.1").await.refused(ErrorCode::ApiKeyInvalid);
+    for subnet in 0..30 {
+        guess(&format!("2001:db8:1:{subnet}00::1")).await.refused(ErrorCode::ApiKeyInvalid);
+    }
+    assert_eq!(limiter(&guess("2001:db8:1:9900::1").await), "lockout");
+    guess("2001:db8:2::1").await.refused(ErrorCode::ApiKeyInvalid);
+}

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use domain::rate::Scope;
 use sha2::{Digest, Sha256};
 
 /// The kind of a credential that was not accepted.
@@ -43,8 +44,9 @@ impl CredentialMark {
 /// The failures that are counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Failures {
-    /// Those of one kind from a network.
-    Network(FailureKind, IpAddr),
+    /// Those of one kind from a network, with the scope that counts it as one: 192.0.2.0 is an address
+    /// and a /24.
+    Network(FailureKind, Scope, IpAddr),
     /// Those of one passkey or wallet from anywhere.
     Credential(CredentialMark),
 }
@@ -52,7 +54,8 @@ pub(super) enum Failures {
 impl fmt::Display for Failures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Network(kind, network) => write!(f, "{}:{network}", kind.as_str()),
+            Self::Network(kind, Scope::Address, network) => write!(f, "{}:{network}", kind.as_str()),
+            Self::Network(kind, scope, network) => write!(f, "{}:{scope}:{network}", kind.as_str()),
             Self::Credential(CredentialMark(mark)) => write!(f, "credential:{mark:032x}"),
         }
     }

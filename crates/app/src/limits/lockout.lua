@@ -1,9 +1,9 @@
--- Counts a failed authentication of an address or a credential.
+-- Counts a failed authentication of an address, a network or a credential.
 -- KEYS[1]: a list: the end of the last lockout (ms), the latest instant seen (ms), how often in a row it was shut out, then
 -- when it failed within the last five minutes, oldest first.
--- ARGV: now (ms). Answers: until when it is shut out (ms), or 0.
-local FAILURES, WITHIN, FIRST, DAY = 20, 300000, 900000, 86400000
-local key, now = KEYS[1], tonumber(ARGV[1])
+-- ARGV: now (ms), how many failures shut it out. Answers: until when it is shut out (ms), or 0.
+local WITHIN, FIRST, DAY = 300000, 900000, 86400000
+local key, now, FAILURES = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 local kept = redis.call('LRANGE', key, 0, -1)
 local ends, times = tonumber(kept[1] or 0), tonumber(kept[3] or 0)
 now = math.max(now, tonumber(kept[2] or 0))

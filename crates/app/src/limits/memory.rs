@@ -57,8 +57,8 @@ impl Memory {
         self.lockouts_of(failures).find(&failures, |lockout| lockout.until(now)).flatten()
     }
 
-    pub fn fail(&self, failures: Failures, now: Timestamp) -> Option<Timestamp> {
-        self.lockouts_of(failures).with(failures, now, |lockout| lockout.fail(now))
+    pub fn fail(&self, failures: Failures, limit: u64, now: Timestamp) -> Option<Timestamp> {
+        self.lockouts_of(failures).with(failures, now, |lockout| lockout.fail(limit, now))
     }
 
     const fn lockouts_of(&self, failures: Failures) -> &Table<Failures, Lockout> {

@@ -8,33 +8,39 @@
 //! The address limiter always uses this process's memory, because it protects routes that must
 //! respond without any dependency.
 
+pub mod budget;
+mod budgets;
 mod failures;
 mod familiar;
 mod memory;
-pub mod places;
 mod redis;
 mod redis_url;
 mod table;
 
+use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ids::UserId;
-use domain::rate::{RateDecision, SlidingWindow, network_of};
+use domain::rate::{RateDecision, Scope, SlidingWindow, network_in, network_of};
 use domain::{ErrorCode, Timestamp};
 use parking_lot::Mutex;
 
 use crate::AppError;
+use crate::metrics::Metrics;
+use budget::{Budget, BudgetShares};
 use failures::Failures;
 use familiar::LastUse;
 use memory::Memory;
 use redis::Redis;
 use table::Table;
 
+pub use budgets::{Budgets, Client, NotSpent, Place, Refused};
 pub use failures::{CredentialMark, FailureKind};
 pub use familiar::KeyMark;
 
-/// Requests per minute from one address without a valid key.
+/// The default number of requests per minute from one address without a valid key.
 pub const ADDRESS_LIMIT: u32 = 300;
 /// The maximum number of tracked addresses. A client with more addresses than this cannot be
 /// stopped by a limit per address.
@@ -102,13 +108,46 @@ pub struct Limits {
     /// Traces that are sampled because users named their ids.
     samples: Table<UserId, SlidingWindow>,
     all_samples: Mutex<SlidingWindow>,
+    budgets: Budgets,
+}
+
+/// What the limits of an address and of its networks say about one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddressDecision {
+    /// The state of the address's own limiter. It rejects the request if a network has used up its
+    /// share.
+    pub rate: RateDecision,
+    /// The share of a network that is used up.
+    pub refused: Option<Refused>,
+}
+
+impl AddressDecision {
+    /// The decision about a request whose address has requests left, but whose network has not.
+    fn of_network(rate: RateDecision, refused: Refused) -> Self {
+        let retry_after_ms = i64::from(refused.retry_after_s) * 1_000;
+        let rate = RateDecision { allowed: false, remaining: 0, retry_after_ms, ..rate };
+        Self { rate, refused: Some(refused) }
+    }
+}
+
+fn whole(limit: u64) -> u32 {
+    u32::try_from(limit).unwrap_or(u32::MAX)
 }
 
 /// The storage of the limits that all processes of a service share.
 #[derive(Debug)]
 enum Shared {
     Memory(Box<Memory>),
-    Redis(Box<Redis>),
+    Redis(Arc<Redis>),
+}
+
+impl Shared {
+    fn redis(&self) -> Option<Arc<Redis>> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Redis(redis) => Some(Arc::clone(redis)),
+        }
+    }
 }
 
 impl Default for Limits {
@@ -129,17 +168,32 @@ impl Limits {
     /// begin with `prefix`. The connection is opened on first use, so that the service can start
     /// before Redis.
     pub fn redis(url: &str, prefix: &str) -> Result<Self, BadRedisUrl> {
-        Ok(Self::over(Shared::Redis(Box::new(Redis::new(url, prefix)?))))
+        Ok(Self::over(Shared::Redis(Arc::new(Redis::new(url, prefix)?))))
     }
 
     fn over(shared: Shared) -> Self {
+        let budgets = Budgets::new(BudgetShares::default(), shared.redis(), Arc::default());
         Self {
             shared,
             addresses: Table::bounded(MAX_ADDRESSES),
             familiar: Table::bounded(MAX_ADDRESSES),
             samples: Table::unbounded(),
             all_samples: Mutex::default(),
+            budgets,
         }
+    }
+
+    /// Sets the shares of the budgets and the metrics that count refusals. Call it before the limits
+    /// are used.
+    #[must_use]
+    pub fn with_budgets(self, shares: BudgetShares, metrics: Arc<Metrics>) -> Self {
+        let budgets = Budgets::new(shares, self.shared.redis(), metrics);
+        Self { budgets, ..self }
+    }
+
+    /// Returns the budgets of strangers.
+    pub const fn budgets(&self) -> &Budgets {
+        &self.budgets
     }
 
     /// Returns the storage's name for logs.
@@ -165,32 +219,46 @@ impl Limits {
     }
 
     /// Counts one more request of the address to an anonymous route. `limit` is in requests per
-    /// minute.
+    /// minute. Networks may make a multiple of it.
     pub async fn take_route(
         &self,
         ip: IpAddr,
         route: &'static str,
         limit: u32,
         now: Timestamp,
-    ) -> Result<RateDecision, Unavailable> {
+    ) -> Result<AddressDecision, Unavailable> {
         let network = network_of(ip);
-        match &self.shared {
-            Shared::Memory(memory) => Ok(memory.take_route(network, route, limit, now)),
-            Shared::Redis(redis) => redis.take_route(network, route, limit, now).await,
+        let share = self.budgets.share(Budget::Routes, Scope::Address).limit();
+        let own = share.map_or(u32::MAX, |times| whole(times.saturating_mul(u64::from(limit))));
+        let rate = match &self.shared {
+            Shared::Memory(memory) => memory.take_route(network, route, own, now),
+            Shared::Redis(redis) => redis.take_route(network, route, own, now).await?,
+        };
+        if !rate.allowed {
+            return Ok(AddressDecision { rate, refused: None });
+        }
+        match self.budgets.spend_wider(Budget::Routes, (route, limit.into()), ip, now).await {
+            Ok(()) => Ok(AddressDecision { rate, refused: None }),
+            Err(NotSpent::Refused(refused)) => Ok(AddressDecision::of_network(rate, refused)),
+            Err(NotSpent::Unavailable(error)) => Err(error),
         }
     }
 
-    /// Returns the end of the address's lockout for this kind of credential, if it is locked out.
+    /// Returns the end of the lockout of the address, or of one of its networks, for this kind of
+    /// credential, if there is one.
     pub async fn shut_out(
         &self,
         kind: FailureKind,
         ip: IpAddr,
         now: Timestamp,
     ) -> Result<Option<Timestamp>, Unavailable> {
-        let failures = Failures::Network(kind, network_of(ip));
+        let failures: Vec<Failures> = self.lockouts(kind, ip).map(|(failures, _)| failures).collect();
         match &self.shared {
-            Shared::Memory(memory) => Ok(memory.shut_out(failures, now)),
-            Shared::Redis(redis) => redis.shut_out(failures, now).await,
+            Shared::Memory(memory) => {
+                Ok(failures.iter().filter_map(|failures| memory.shut_out(*failures, now)).max())
+            }
+            Shared::Redis(_) if failures.is_empty() => Ok(None),
+            Shared::Redis(redis) => redis.shut_out(&failures, now).await,
         }
     }
 
@@ -202,7 +270,15 @@ impl Limits {
         ip: IpAddr,
         now: Timestamp,
     ) -> Result<Option<Timestamp>, Unavailable> {
-        self.count_failure(Failures::Network(kind, network_of(ip)), now).await
+        // Attempts during a lockout do not count, neither for the address nor for its networks.
+        let mut until = self.shut_out(kind, ip, now).await?;
+        if until.is_some() {
+            return Ok(until);
+        }
+        for (failures, limit) in self.lockouts(kind, ip) {
+            until = until.max(self.count_failure(failures, limit, now).await?);
+        }
+        Ok(until)
     }
 
     /// Counts a failed proof of this passkey or wallet, from any address. Returns the end of the
@@ -212,18 +288,32 @@ impl Limits {
         mark: CredentialMark,
         now: Timestamp,
     ) -> Result<Option<Timestamp>, Unavailable> {
-        self.count_failure(Failures::Credential(mark), now).await
+        // A credential is a user's, so it has the share of one user.
+        let Some(limit) = self.budgets.share(Budget::FailedSignIns, Scope::User).limit() else {
+            return Ok(None);
+        };
+        self.count_failure(Failures::Credential(mark), limit, now).await
     }
 
     async fn count_failure(
         &self,
         failures: Failures,
+        limit: u64,
         now: Timestamp,
     ) -> Result<Option<Timestamp>, Unavailable> {
         match &self.shared {
-            Shared::Memory(memory) => Ok(memory.fail(failures, now)),
-            Shared::Redis(redis) => redis.fail(failures, now).await,
+            Shared::Memory(memory) => Ok(memory.fail(failures, limit, now)),
+            Shared::Redis(redis) => redis.fail(failures, limit, now).await,
         }
+    }
+
+    /// Returns the failures of this kind that lock out the address or one of its networks, with the
+    /// number at which they do.
+    fn lockouts(&self, kind: FailureKind, ip: IpAddr) -> impl Iterator<Item = (Failures, u64)> {
+        Scope::ALL.iter().filter_map(move |scope| {
+            let limit = self.budgets.share(Budget::FailedSignIns, *scope).limit()?;
+            Some((Failures::Network(kind, *scope, network_in(*scope, ip)?), limit))
+        })
     }
 
     /// Records a successful use of a key from the address. Other processes learn of it at most
@@ -252,9 +342,17 @@ impl Limits {
         }
     }
 
-    /// Counts one more request of the address.
-    pub fn take_address(&self, ip: IpAddr, now: Timestamp) -> RateDecision {
-        self.addresses.with(network_of(ip), now, |window| window.take(ADDRESS_LIMIT, now))
+    /// Counts one more request of the address. Networks may make a multiple of its limit.
+    pub fn take_address(&self, ip: IpAddr, now: Timestamp) -> AddressDecision {
+        let limit = self.address_limit();
+        let rate = self.addresses.with(network_of(ip), now, |window| window.take(limit, now));
+        if !rate.allowed {
+            return AddressDecision { rate, refused: None };
+        }
+        match self.budgets.spend_wider_here(Budget::Requests, ip, now) {
+            Ok(()) => AddressDecision { rate, refused: None },
+            Err(refused) => AddressDecision::of_network(rate, refused),
+        }
     }
 
     /// Takes one of the user's samples: returns whether a trace whose id the user chose may be sampled.
@@ -265,8 +363,28 @@ impl Limits {
 
     /// Returns the address limiter's state without counting a request.
     pub fn peek_address(&self, ip: IpAddr, now: Timestamp) -> RateDecision {
-        let known = self.addresses.find(&network_of(ip), |window| window.peek(ADDRESS_LIMIT, now));
-        known.unwrap_or_else(|| SlidingWindow::default().peek(ADDRESS_LIMIT, now))
+        let limit = self.address_limit();
+        let known = self.addresses.find(&network_of(ip), |window| window.peek(limit, now));
+        known.unwrap_or_else(|| SlidingWindow::default().peek(limit, now))
+    }
+
+    /// Returns the number of requests per minute from one address without an accepted key.
+    pub fn address_limit(&self) -> u32 {
+        self.budgets.share(Budget::Requests, Scope::Address).limit().map_or(u32::MAX, whole)
+    }
+
+    /// Records in the metrics how much of each share is used.
+    pub fn record_uses(&self, now: Timestamp) {
+        self.budgets.record(&self.largest_uses(now));
+    }
+
+    /// Returns the largest use of one holder of each share, as this process has counted it.
+    fn largest_uses(&self, now: Timestamp) -> HashMap<(Budget, Scope), u64> {
+        let mut largest = self.budgets.largest_uses(now);
+        let mut requests = 0;
+        self.addresses.for_each(|_, window| requests = requests.max(window.used(now)));
+        largest.insert((Budget::Requests, Scope::Address), requests.into());
+        largest
     }
 
     /// Checks that the limiter responds.

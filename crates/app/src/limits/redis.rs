@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use domain::Timestamp;
 use domain::ids::UserId;
-use domain::rate::RateDecision;
+use domain::rate::{NoRoom, RateDecision};
 use domain::time::DAY_MS;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::TcpSettings;
 use redis::{Client, FromRedisValue, RedisError, Script};
 
+use super::budgets::{Counted, Use};
 use super::failures::Failures;
 use super::familiar::{SHARE_EVERY_MS, is_recent};
 use super::{BadRedisUrl, KeyMark, LimitKind, REDIS_TIMEOUT, Unavailable, redis_url};
@@ -33,6 +34,7 @@ pub struct Redis {
     window: Script,
     bucket: Script,
     lockout: Script,
+    slots: Script,
 }
 
 impl std::fmt::Debug for Redis {
@@ -51,6 +53,7 @@ impl Redis {
             window: Script::new(include_str!("window.lua")),
             bucket: Script::new(include_str!("bucket.lua")),
             lockout: Script::new(include_str!("lockout.lua")),
+            slots: Script::new(include_str!("slots.lua")),
         })
     }
 
@@ -96,23 +99,77 @@ impl Redis {
         })
     }
 
-    /// Returns the end of the lockout. The Redis list holds the end first, then the latest time
-    /// seen.
-    pub async fn shut_out(
-        &self,
-        failures: Failures,
-        now: Timestamp,
-    ) -> Result<Option<Timestamp>, Unavailable> {
-        let mut command = redis::cmd("LRANGE");
-        command.arg(self.lockout_key(failures)).arg(0).arg(1);
-        let mut connection = self.connection().await?;
-        let found: Vec<i64> = in_time(command.query_async(&mut connection)).await?;
-        let [until_ms, latest_ms] = found[..] else { return Ok(None) };
-        Ok((now.ms().max(latest_ms) < until_ms).then_some(Timestamp::from_ms(until_ms)))
+    /// Gives back an amount that [`take_slots`](Self::take_slots) has used.
+    pub async fn give_back_slots(&self, wanted: &Use, now: Timestamp) -> Result<(), Unavailable> {
+        self.change_slots(wanted, -wanted.amount.cast_signed(), now).await.map(drop)
     }
 
-    pub async fn fail(&self, failures: Failures, now: Timestamp) -> Result<Option<Timestamp>, Unavailable> {
-        let until_ms: i64 = self.run(&self.lockout, &self.lockout_key(failures), &[now.ms()]).await?;
+    /// Uses an amount of a budget in all scopes. The inner error has the index of the scope that has
+    /// no room; nothing is used then.
+    pub async fn take_slots(
+        &self,
+        wanted: &Use,
+        now: Timestamp,
+    ) -> Result<Result<(), (usize, NoRoom)>, Unavailable> {
+        self.change_slots(wanted, wanted.amount.cast_signed(), now).await
+    }
+
+    async fn change_slots(
+        &self,
+        Use { budget, part, counted, .. }: &Use,
+        amount: i64,
+        now: Timestamp,
+    ) -> Result<Result<(), (usize, NoRoom)>, Unavailable> {
+        let Some((first, others)) = counted.split_first() else { return Ok(Ok(())) };
+        let key = |Counted { scope, holder, .. }: &Counted| {
+            format!("{}:budget:{budget}{part}:{scope}:{holder}", self.prefix)
+        };
+        let mut invocation = self.slots.key(key(first));
+        for counted in others {
+            invocation.key(key(counted));
+        }
+        let period_ms = budget.counting().period_ms().unwrap_or_default();
+        invocation.arg(now.ms()).arg(period_ms).arg(amount);
+        for counted in counted {
+            invocation.arg(counted.limit);
+        }
+        let mut connection = self.connection().await?;
+        let (full, retry_after_ms): (usize, i64) = in_time(invocation.invoke_async(&mut connection)).await?;
+        Ok(match full.checked_sub(1) {
+            None => Ok(()),
+            Some(place) => Err((place, NoRoom { retry_after_ms })),
+        })
+    }
+
+    /// Returns the latest end of these lockouts. A Redis list holds the end first, then the latest
+    /// time seen.
+    pub async fn shut_out(
+        &self,
+        failures: &[Failures],
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Unavailable> {
+        // One round trip: every authenticated request asks.
+        let mut commands = redis::pipe();
+        for failures in failures {
+            commands.cmd("LRANGE").arg(self.lockout_key(*failures)).arg(0).arg(1);
+        }
+        let mut connection = self.connection().await?;
+        let found: Vec<Vec<i64>> = in_time(commands.query_async(&mut connection)).await?;
+        let ends = found.iter().filter_map(|list| match list[..] {
+            [until_ms, latest_ms] if now.ms().max(latest_ms) < until_ms => Some(until_ms),
+            _ => None,
+        });
+        Ok(ends.max().map(Timestamp::from_ms))
+    }
+
+    pub async fn fail(
+        &self,
+        failures: Failures,
+        limit: u64,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Unavailable> {
+        let arguments = [now.ms(), limit.cast_signed()];
+        let until_ms: i64 = self.run(&self.lockout, &self.lockout_key(failures), &arguments).await?;
         Ok((until_ms > 0).then_some(Timestamp::from_ms(until_ms)))
     }
 

@@ -85,6 +85,15 @@ impl<K: Hash + Eq + Copy, V: Idle> Table<K, V> {
         self.shards[self.hash(key) % SHARDS].lock().states.get_mut(key).map(look)
     }
 
+    /// Shows every state, a shard at a time.
+    pub fn for_each(&self, mut look: impl FnMut(&K, &mut V)) {
+        for shard in &self.shards {
+            for (key, state) in &mut shard.lock().states {
+                look(key, state);
+            }
+        }
+    }
+
     fn hash(&self, key: &K) -> usize {
         self.hasher.hash_one(key) as usize
     }

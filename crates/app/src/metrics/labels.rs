@@ -236,3 +236,9 @@ pub(super) struct Pool {
     pub pool: &'static str,
     pub state: &'static str,
 }
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct BudgetScope {
+    pub budget: &'static str,
+    pub scope: &'static str,
+}

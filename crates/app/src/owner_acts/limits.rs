@@ -1,36 +1,76 @@
 //! Limits of the acts whose gas the service pays: otherwise anyone could empty a lane's key.
 
-use alloy_primitives::Address;
+use std::net::IpAddr;
+
 use domain::ids::UserId;
 use domain::time::DAY_MS;
 use domain::{ErrorCode, Timestamp, Usdc};
 use store::Tx;
+use store::users::Account;
 
-use crate::{AppError, Ctx, accounts};
+use crate::limits::budget::Budget;
+use crate::{AppError, Ctx, accounts, portfolio};
 
 /// The initiator of an act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActOrigin {
-    /// The user, within the limits.
-    User,
+    /// The user at this address, within the limits.
+    User(IpAddr),
     /// The operator, who pays for the act and has no limits.
     Operator,
 }
 
-/// Rejects an act of an account that holds too little for the service to pay its gas.
-pub(super) async fn check_balance(ctx: &Ctx, origin: ActOrigin, account: Address) -> Result<(), AppError> {
+/// Rejects an act of an account for which the service does not pay: it holds too little, or its money
+/// came from other accounts of this service.
+///
+/// Without the second rule one USDC that is passed on from fresh account to fresh account would pay
+/// for an act of each. So only what comes from outside counts, and it counts once: where it goes
+/// later makes no other account eligible.
+pub(super) async fn check_sponsored(ctx: &Ctx, origin: ActOrigin, account: &Account) -> Result<(), AppError> {
     let minimum = ctx.config.owner_acts.min_balance;
     if origin == ActOrigin::Operator || minimum == Usdc::ZERO {
         return Ok(());
     }
-    let balance = accounts::balance_of(ctx, account).await?;
-    if balance >= minimum {
-        return Ok(());
+    let balance = accounts::balance_of(ctx, account.address).await?;
+    if balance < minimum {
+        return Err(not_sponsored(minimum, balance)
+            .detail("Deposit USDC first: the service pays the gas only for accounts that hold some."));
     }
-    Err(AppError::new(ErrorCode::InsufficientBalance)
-        .detail("Deposit USDC first: the service pays the gas only for accounts that hold some.")
+    let deposited = portfolio::outside_deposits(ctx, account, minimum).await?;
+    if deposited < minimum {
+        return Err(not_sponsored(minimum, deposited).detail(format!(
+            "Deposit {} USDC from outside first, and wait until it is final: the service pays the gas only for accounts \
+             that received as much, and transfers from other accounts of this service do not count. An owner can \
+             also send the account's calls without the service.",
+            minimum.to_decimal()
+        )));
+    }
+    Ok(())
+}
+
+fn not_sponsored(minimum: Usdc, available: Usdc) -> AppError {
+    AppError::new(ErrorCode::InsufficientBalance)
         .with("requiredUsdc", minimum.to_string())
-        .with("availableUsdc", balance.to_string()))
+        .with("availableUsdc", available.to_string())
+}
+
+/// Runs `signing`, which lets the service pay for an act, within the budgets of gas.
+pub(super) async fn within_gas_budgets<T>(
+    ctx: &Ctx,
+    origin: ActOrigin,
+    user_id: UserId,
+    gas: u64,
+    signing: impl Future<Output = Result<T, AppError>>,
+) -> Result<T, AppError> {
+    let ActOrigin::User(ip) = origin else { return signing.await };
+    let (client, now) = ((ip, user_id), ctx.now());
+    ctx.budgets().spend_amount(Budget::ActGas, client, gas, now).await?;
+    let signed = signing.await;
+    if signed.is_err() {
+        // Otherwise signatures that are refused would use up the gas of others.
+        ctx.budgets().give_back(Budget::ActGas, client, gas, now).await;
+    }
+    signed
 }
 
 /// Rejects an act of a user who has signed the maximum number of acts within 24 hours.

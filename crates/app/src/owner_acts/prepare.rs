@@ -11,7 +11,7 @@ use store::audit_log::{Act, note};
 use store::owner_acts::OwnerAct;
 use store::{StoreError, Tx};
 
-use super::limits::{ActOrigin, check_balance, check_count};
+use super::limits::{ActOrigin, check_count, check_sponsored};
 use super::request::{CallBuilder, OwnerActRequest};
 use super::{calls_to_json, expired};
 use crate::accounts::{self, Owners, first_owner_of};
@@ -53,9 +53,11 @@ pub async fn prepare(
         return Err(expired(deadline_s));
     }
     let owners = accounts::owners(ctx, user_id).await?;
-    check_balance(ctx, origin, owners.account.address).await?;
-    if let OwnerActRequest::AddOwner(owner) = request {
-        check_new_owner(ctx, origin, user_id, owner).await?;
+    check_sponsored(ctx, origin, &owners.account).await?;
+    if let OwnerActRequest::AddOwner(owner) = request
+        && origin != ActOrigin::Operator
+    {
+        check_new_owner(ctx, user_id, owner).await?;
     }
     let builder = CallBuilder { ctx, user_id, owners: &owners, deadline_s };
     let mut calls = builder.calls_of(request).await?;
@@ -184,7 +186,7 @@ async fn set_second_owner(ctx: &Ctx, user_id: UserId, owner: Option<AccountOwner
         return Err(AppError::field("/owner", "must not be an owner already"));
     }
     if let Some(owner) = &owner {
-        check_new_owner(ctx, ActOrigin::User, user_id, owner).await?;
+        check_new_owner(ctx, user_id, owner).await?;
     }
     let input = (user_id, owner.map(|owner| owner.to_string()));
     ctx.write_of_user(user_id, input, |tx, (user_id, owner)| {
@@ -207,14 +209,9 @@ pub(crate) async fn put_second_owner(
 }
 
 /// Rejects a passkey that the user has not added: it could own the account, but neither sign in nor
-/// sign an act on this site. The operator may know passkeys of other sites.
-async fn check_new_owner(
-    ctx: &Ctx,
-    origin: ActOrigin,
-    user_id: UserId,
-    owner: &AccountOwner,
-) -> Result<(), AppError> {
-    if origin == ActOrigin::Operator || matches!(owner, AccountOwner::Eoa(_)) {
+/// sign an act on this site. Only for acts of users: the operator may know passkeys of other sites.
+async fn check_new_owner(ctx: &Ctx, user_id: UserId, owner: &AccountOwner) -> Result<(), AppError> {
+    if matches!(owner, AccountOwner::Eoa(_)) {
         return Ok(());
     }
     let own = ctx.store.read(user_id, |tx, id| Box::pin(store::credentials::list(tx, *id))).await?;

@@ -15,7 +15,7 @@ use store::StoreError;
 use store::credentials::Credential;
 use store::owner_acts::{OwnerAct, SignatureStored};
 
-use super::limits::{ActOrigin, check_balance, check_count};
+use super::limits::{ActOrigin, check_count, check_sponsored, within_gas_budgets};
 use super::prepare::{is_expired, unsigned_batch};
 use super::{call_reverted, calls_of, executing_call, expired, find, overtaken, signature_invalid};
 use crate::accounts::{self, Owners};
@@ -126,13 +126,14 @@ pub async fn sign(
     if is_expired(ctx, act.deadline_s, ctx.now()).await? {
         return Err(expired(act.deadline_s));
     }
-    check_balance(ctx, origin, act.account).await?;
-    let signer = verify(ctx, &act, &encoded).await?;
+    check_sponsored(ctx, origin, &accounts::account_of(ctx, user_id).await?).await?;
+    let (signer, gas) = verify(ctx, &act, &encoded).await?;
     let used = match &credential {
         Some(credential) => signature.use_of(credential, &act)?,
         None => None,
     };
-    let stored = store_signature(ctx, act, signer, &encoded, used, origin).await?;
+    let signing = store_signature(ctx, act, signer, &encoded, used, origin);
+    let stored = within_gas_budgets(ctx, origin, user_id, gas, signing).await?;
     ctx.wake.executor.notify_waiters();
     Ok(stored)
 }
@@ -148,9 +149,9 @@ fn repeated(act: OwnerAct, signature: &Bytes) -> Result<OwnerAct, AppError> {
     })
 }
 
-/// Returns the owner that made a signature. Runs the whole act on the newest state, because only the
-/// contract decides about signatures.
-async fn verify(ctx: &Ctx, act: &OwnerAct, signature: &Bytes) -> Result<AccountOwner, AppError> {
+/// Returns the owner that made a signature, and the gas that the act needs. Runs the whole act on the
+/// newest state, because only the contract decides about signatures.
+async fn verify(ctx: &Ctx, act: &OwnerAct, signature: &Bytes) -> Result<(AccountOwner, u64), AppError> {
     let owners: Owners = accounts::owners(ctx, act.user_id).await?;
     let calls = calls_of(act)?;
     let batch = unsigned_batch(ctx, &owners, calls, act.deadline_s).await?;
@@ -160,8 +161,8 @@ async fn verify(ctx: &Ctx, act: &OwnerAct, signature: &Bytes) -> Result<AccountO
     let signer = AccountOwner::of_signature(signature, act.digest).filter(|it| owners.owners.contains(it));
     let signer = signer.ok_or_else(signature_invalid)?;
     let call = executing_call(ctx, act, &owners.account, &batch.calls, signature.clone())?;
-    match ctx.chain.simulate(Address::ZERO, call.target, call.data).await {
-        Ok(_) => Ok(signer),
+    match ctx.chain.estimate_gas(Address::ZERO, Some(call.target), call.data).await {
+        Ok(gas) => Ok((signer, gas)),
         Err(ChainError::Reverted(Revert::SignatureInvalid)) => Err(signature_invalid()),
         Err(ChainError::Reverted(Revert::DeadlinePassed)) => Err(expired(act.deadline_s)),
         Err(ChainError::Reverted(reason)) => Err(call_reverted(reason)),

@@ -8,7 +8,7 @@ use domain::passkey::ChallengePurpose;
 use domain::session::SessionToken;
 use serde_json::json;
 use store::Tx;
-use store::audit_log::note;
+use store::audit_log::{note, note_instead};
 use store::credentials::Credential;
 use store::sessions::Session;
 use store::users::{Account, User};
@@ -18,6 +18,7 @@ use crate::accounts::{insert_user, prepare_user};
 use crate::config::WebSettings;
 use crate::keys::{NewWebKey, insert_web_key, new_web_key};
 use crate::limits::FailureKind;
+use crate::limits::budget::Budget;
 use crate::passkeys::{
     IssuedChallenge, NewCredential, insert_credential, owner_of, use_registration, verify_registration, web,
 };
@@ -63,10 +64,16 @@ pub async fn sign_up(ctx: &Ctx, wanted: &SignUp) -> Result<SignedIn, PersonError
     wanted.country.require_allowed()?;
     counting_failures(ctx, FailureKind::SignUp, wanted.device.ip, None, async {
         let new = prepare(ctx, wanted).await?;
+        // After the proof: a request that fails uses no share of its neighbors.
+        let (ip, now) = (wanted.device.ip, ctx.now());
+        ctx.budgets().spend(Budget::SignUps, ip, now).await.map_err(AppError::from)?;
         let signed_in = SignedIn { token: new.token.clone(), session: new.session.clone() };
         let store = store_of_user(ctx, new.user.id, wanted.device.ip);
-        store.try_write(new, |tx, new| Box::pin(insert(tx, new))).await?;
-        Ok(signed_in)
+        let written = store.try_write(new, |tx, new| Box::pin(insert(tx, new))).await;
+        if written.is_err() {
+            ctx.budgets().give_back(Budget::SignUps, ip, 1, now).await;
+        }
+        written.map(|()| signed_in)
     })
     .await
 }
@@ -102,11 +109,13 @@ async fn insert(tx: &mut Tx, new: &NewUser) -> Result<(), PersonError> {
     }
     insert_user(tx, &new.user, &new.account).await?;
     insert_credential(tx, &new.credential, &new.rp_id).await?;
-    let added = json!({ "credentialId": new.credential.id, "key": new.credential.key.to_string() });
-    note(tx, act_of(new.user.id, "credential.add").after(added));
+    insert_web_key(tx, &new.web_key).await?;
+    insert_session(tx, &new.session, &new.token).await?;
+    // One small entry instead of one for each row: everybody can sign up.
+    let made = json!({ "credentialId": new.credential.id, "sessionId": new.session.id });
+    note_instead(tx, act_of(new.user.id, "user.sign-up").after(made));
     if let Some(url) = &new.terms_url {
         note(tx, act_of(new.user.id, "terms.accept").after(json!({ "url": url })));
     }
-    insert_web_key(tx, &new.web_key).await?;
-    insert_session(tx, &new.session, &new.token).await
+    Ok(())
 }

@@ -39,7 +39,8 @@ pub async fn prepare_act(
     if matches!(request, OwnerActRequest::Trade { order: OwnerOrder::Buy { .. }, .. }) {
         country.require_allowed()?;
     }
-    Ok(owner_acts::prepare(ctx, person.user_id(), request, ActOrigin::User, None).await?)
+    let origin = ActOrigin::User(person.session().ip);
+    Ok(owner_acts::prepare(ctx, person.user_id(), request, origin, None).await?)
 }
 
 /// Releases a held trade of the person, whichever key created it. Requires a step-up: an agent may have

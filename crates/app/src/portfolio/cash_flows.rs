@@ -9,7 +9,7 @@ use alloy_primitives::{Address, U256};
 use chain::{ChainError, UsdcTransfer};
 use domain::ids::UserId;
 use domain::page::Page;
-use domain::{ErrorCode, Timestamp, UsdcDelta};
+use domain::{ErrorCode, Timestamp, Usdc, UsdcDelta};
 use store::cash_flows::CashFlow;
 use store::movements::Movement;
 use store::users::Account;
@@ -35,6 +35,26 @@ pub async fn list_deposits(ctx: &Ctx, user_id: UserId, page: &Page) -> Result<Ve
         .store
         .read(input, |tx, (account, page)| Box::pin(store::cash_flows::list_external(tx, *account, page)));
     Ok(listed.await?)
+}
+
+/// Returns the USDC that the account has received from outside of this service, in final blocks. Reads
+/// the chain only if less than `enough` is known.
+pub async fn outside_deposits(ctx: &Ctx, account: &Account, enough: Usdc) -> Result<Usdc, AppError> {
+    let known = sum_outside_deposits(ctx, account).await?;
+    if known >= enough {
+        return Ok(known);
+    }
+    update_cash_flows(ctx, account).await?;
+    sum_outside_deposits(ctx, account).await
+}
+
+async fn sum_outside_deposits(ctx: &Ctx, account: &Account) -> Result<Usdc, AppError> {
+    let address = account.address;
+    let sum = ctx
+        .store
+        .read(address, |tx, account| Box::pin(store::cash_flows::sum_outside_deposits(tx, *account)))
+        .await?;
+    Ok(Usdc::from_atomic(sum.max(0).unsigned_abs()))
 }
 
 /// Stores the account's flows up to the newest final block.

@@ -7,15 +7,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use domain::ErrorCode;
 use domain::ids::{KeyId, SessionId, UserId};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::AppError;
-
-/// The retry time, in seconds, when a user has too many listeners.
-const RETRY_AFTER_S: u32 = 5;
+use crate::limits::Place;
 
 /// The subject of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,12 +50,13 @@ pub enum WakeReason {
     Closing,
 }
 
-/// One listener's place in the hub. Dropping it frees the place.
+/// A listener in the hub. Dropping it removes the listener and frees its place.
 #[derive(Debug)]
 pub struct Subscription {
     hub: Arc<Hub>,
     topic: Topic,
-    is_follower: bool,
+    /// `None` for a follower: its stream has a place of its own.
+    place: Option<Place>,
     news: watch::Receiver<u64>,
     closing: Closing,
 }
@@ -84,21 +81,13 @@ impl Closing {
 }
 
 impl Hub {
-    /// Adds a listener to `topic`, such as a user's feed, which may have at most `most` of them.
-    ///
-    /// # Errors
-    /// `RATE_LIMIT_EXCEEDED` if it already has as many.
-    pub fn subscribe(self: &Arc<Self>, topic: Topic, most: usize) -> Result<Subscription, AppError> {
+    /// Adds a listener to the feed of `user`, which holds `place` as long as it listens.
+    pub fn subscribe(self: &Arc<Self>, user: UserId, place: Place) -> Subscription {
+        let topic = Topic::User(user);
         let mut open = self.open.lock();
-        if open.get(&topic).is_some_and(|open| open.listeners >= most) {
-            let detail =
-                format!("You have {most} of at most {most} open streams. Close one, or try again later.");
-            let refusal = AppError::new(ErrorCode::RateLimitExceeded).detail(detail);
-            return Err(refusal.with("limiter", "streams").retry_after_s(RETRY_AFTER_S));
-        }
         let entry = open.entry(topic).or_default();
         entry.listeners += 1;
-        Ok(self.subscription(topic, entry, false))
+        self.subscription(topic, entry, Some(place))
     }
 
     /// Adds a listener that only wants to know that there is something new. If there are many of them,
@@ -107,12 +96,12 @@ impl Hub {
         let mut open = self.open.lock();
         let entry = open.entry(topic).or_default();
         entry.followers += 1;
-        self.subscription(topic, entry, true)
+        self.subscription(topic, entry, None)
     }
 
-    fn subscription(self: &Arc<Self>, topic: Topic, open: &Open, is_follower: bool) -> Subscription {
+    fn subscription(self: &Arc<Self>, topic: Topic, open: &Open, place: Option<Place>) -> Subscription {
         let (hub, news) = (Arc::clone(self), open.news.subscribe());
-        Subscription { hub, topic, is_follower, news, closing: self.closing() }
+        Subscription { hub, topic, place, news, closing: self.closing() }
     }
 
     /// Returns the end of this process, for a stream that no user's events wake.
@@ -211,7 +200,8 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         let mut open = self.hub.open.lock();
         if let Some(entry) = open.get_mut(&self.topic) {
-            let count = if self.is_follower { &mut entry.followers } else { &mut entry.listeners };
+            let is_listener = self.place.is_some();
+            let count = if is_listener { &mut entry.listeners } else { &mut entry.followers };
             *count -= 1;
             if entry.listeners + entry.followers == 0 {
                 open.remove(&self.topic);
@@ -223,6 +213,9 @@ impl Drop for Subscription {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Limits;
+    use crate::limits::budget::Budget;
+    use std::net::IpAddr;
     use uuid::Uuid;
 
     fn id(number: u128) -> UserId {
@@ -233,34 +226,18 @@ mod tests {
         Topic::User(id(number))
     }
 
-    #[test]
-    fn a_slot_is_released_only_when_its_listener_disconnects() {
-        let hub = Arc::new(Hub::default());
-        let first = hub.subscribe(user(1), 2).unwrap();
-        let second = hub.subscribe(user(1), 2).unwrap();
-        let refusal = hub.subscribe(user(1), 2).unwrap_err();
-        assert_eq!(refusal.code, ErrorCode::RateLimitExceeded);
-        assert!(refusal.retry_after_s.is_some());
-        // Another user's places are counted separately.
-        let other = hub.subscribe(user(2), 2).unwrap();
-        drop(first);
-        let third = hub.subscribe(user(1), 2).unwrap();
-        assert_eq!(hub.listeners(), 3);
-        drop((second, third, other));
-        assert_eq!(hub.listeners(), 0);
-        assert!(hub.open.lock().is_empty());
-    }
-
     #[tokio::test]
     async fn a_follower_is_woken_and_takes_no_place() {
-        let hub = Arc::new(Hub::default());
+        let (hub, limits) = (Arc::new(Hub::default()), Limits::memory());
         let mut follower = hub.follow(user(1));
         assert_eq!((hub.listeners(), hub.followed(), hub.listened()), (0, vec![id(1)], vec![]));
         hub.notify(user(1), 3);
         assert_eq!(follower.wait().await, WakeReason::News);
         assert_eq!(follower.last_event(), 3);
-        let stream = hub.subscribe(user(1), 1).unwrap();
+        let client = (IpAddr::from([127, 0, 0, 1]), id(1));
+        let stream = hub.subscribe(id(1), limits.budgets().enter(Budget::Feed, client).unwrap());
         assert_eq!((hub.followed(), hub.listened()), (vec![], vec![id(1)]));
+        assert_eq!((hub.listeners(), limits.budgets().in_use(Budget::Feed)), (1, 1));
         drop((stream, follower));
         assert!(hub.open.lock().is_empty());
     }
@@ -268,8 +245,8 @@ mod tests {
     #[tokio::test]
     async fn news_wake_only_the_users_listeners_and_a_stop_wakes_all() {
         let hub = Arc::new(Hub::default());
-        let mut place = hub.subscribe(user(1), 5).unwrap();
-        let mut other = hub.subscribe(user(2), 5).unwrap();
+        let mut place = hub.follow(user(1));
+        let mut other = hub.follow(user(2));
         hub.notify(user(1), 7);
         assert_eq!(place.wait().await, WakeReason::News);
         // The same number again is no news.
@@ -279,6 +256,6 @@ mod tests {
         hub.close();
         assert_eq!((place.wait().await, other.wait().await), (WakeReason::Closing, WakeReason::Closing));
         stranger.wait().await;
-        assert!(hub.subscribe(user(3), 5).unwrap().is_closing() && hub.closing().has_begun());
+        assert!(hub.follow(user(3)).is_closing() && hub.closing().has_begun());
     }
 }

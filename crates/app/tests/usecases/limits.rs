@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use app::AppError;
 use app::limits::{ADDRESS_LIMIT, CredentialMark, FailureKind, KeyMark, LimitKind, Limits};
 use domain::ids::UserId;
-use domain::rate::{Lockout, RateDecision, SlidingWindow, TokenBucket};
+use domain::rate::{DEFAULT_FAILURES, Lockout, RateDecision, SlidingWindow, TokenBucket};
 use domain::time::DAY_MS;
 use domain::{ErrorCode, Timestamp};
 use futures::future::join_all;
@@ -111,7 +111,7 @@ mod steps {
         let mut longest_ms = 0;
         for step in 0..1_500 {
             assert_eq!(limits.shut_out(API_KEY, ip, now).await.unwrap(), lockout.until(now), "step {step}");
-            let expected = lockout.fail(now);
+            let expected = lockout.fail(DEFAULT_FAILURES, now);
             assert_eq!(limits.fail(API_KEY, ip, now).await.unwrap(), expected, "step {step}");
             longest_ms = expected.map_or(longest_ms, |until| longest_ms.max(until.since_ms(now)));
             // Mostly within the range of a lockout. Sometimes near its end, or past the day after
@@ -327,12 +327,12 @@ fn an_address_has_300_requests_a_minute_in_every_process() {
     let limits = Limits::memory();
     let ip = "2001:db8::1".parse().unwrap();
     for left in (0..ADDRESS_LIMIT).rev() {
-        let decision = limits.take_address(ip, START);
+        let decision = limits.take_address(ip, START).rate;
         assert_eq!((decision.allowed, decision.remaining), (true, left));
     }
     assert_eq!(limits.peek_address(ip, START).remaining, 0);
-    let refused = limits.take_address("2001:db8::2".parse().unwrap(), START.plus_ms(1_000));
+    let refused = limits.take_address("2001:db8::2".parse().unwrap(), START.plus_ms(1_000)).rate;
     assert_eq!((refused.allowed, refused.retry_after_ms), (false, 59_000));
-    assert!(limits.take_address("2001:db8:0:1::1".parse().unwrap(), START).allowed);
-    assert!(limits.take_address(ip, START.plus_ms(60_000)).allowed);
+    assert!(limits.take_address("2001:db8:0:1::1".parse().unwrap(), START).rate.allowed);
+    assert!(limits.take_address(ip, START.plus_ms(60_000)).rate.allowed);
 }

@@ -6,11 +6,13 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what a test cannot do without fails it")]
 
 mod access;
+mod act_gas;
 mod agents;
 mod aggregates;
 mod anvil;
 mod audit_log;
 mod bad_catalogs;
+mod budgets;
 mod caps;
 mod catalog_races;
 mod cleanup;
@@ -74,6 +76,7 @@ mod sync;
 mod traces;
 mod trading;
 mod usage;
+mod user_log;
 mod wallets;
 mod web_keys;
 mod webhooks;

@@ -15,7 +15,7 @@ use p256::ecdsa::{Signature, SigningKey};
 use sha2::{Digest, Sha256};
 use store::Store;
 use store::owner_acts::OwnerAct;
-use testkit::{TestApp, wallet_signature};
+use testkit::{CLIENT_IP, TestApp, wallet_signature};
 
 const SECP256K1_ORDER: U256 =
     alloy_primitives::uint!(0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141_U256);
@@ -26,7 +26,7 @@ async fn sign(
     act: &OwnerAct,
     signature: &OwnerSignature,
 ) -> Result<OwnerAct, AppError> {
-    owner_acts::sign(&app.ctx, user_id, act.id, signature, ActOrigin::User).await
+    owner_acts::sign(&app.ctx, user_id, act.id, signature, ActOrigin::User(CLIENT_IP)).await
 }
 
 fn deploys() -> OwnerActRequest {
@@ -82,7 +82,7 @@ store::on_each_engine! {
         let passkey = Passkey::new(42);
         let (user, account) = accounts::create_user(&app.ctx, "ada", &passkey.owner()).await.unwrap();
         for (nonce, high_s) in [(0, true), (1, false)] {
-            let prepared = owner_acts::prepare(&app.ctx, user.id, &deploys(), ActOrigin::User, None).await;
+            let prepared = owner_acts::prepare(&app.ctx, user.id, &deploys(), ActOrigin::User(CLIENT_IP), None).await;
             let act = prepared.unwrap().act;
             assert_eq!(act.nonce, nonce);
             let signature = passkey.assert(act.digest, passkey.site.origin(), 0x05, high_s);
@@ -97,7 +97,7 @@ store::on_each_engine! {
         let app = TestApp::with().on(store).start().await;
         let passkey = Passkey::new(42);
         let (user, _) = accounts::create_user(&app.ctx, "ada", &passkey.owner()).await.unwrap();
-        let prepared = owner_acts::prepare(&app.ctx, user.id, &deploys(), ActOrigin::User, None).await;
+        let prepared = owner_acts::prepare(&app.ctx, user.id, &deploys(), ActOrigin::User(CLIENT_IP), None).await;
         let act = prepared.unwrap().act;
         let here = passkey.site.origin();
         let forged = match passkey.assert(act.digest, here, 0x05, false) {

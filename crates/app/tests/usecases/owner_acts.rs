@@ -13,7 +13,7 @@ use domain::time::{DAY_MS, MINUTE_MS};
 use domain::{ErrorCode, Usdc, Wad};
 use store::Store;
 use store::owner_acts::OwnerAct;
-use testkit::{TestApp, TestUser, wallet_signature};
+use testkit::{CLIENT_IP, TestApp, TestUser, wallet_signature};
 use uuid::Uuid;
 
 use crate::scene::Scene;
@@ -29,7 +29,7 @@ fn deploys() -> OwnerActRequest {
 }
 
 async fn refusal(app: &TestApp, user: &TestUser, request: &OwnerActRequest) -> AppError {
-    let refused = owner_acts::prepare(&app.ctx, user.id, request, ActOrigin::User, None).await;
+    let refused = owner_acts::prepare(&app.ctx, user.id, request, ActOrigin::User(CLIENT_IP), None).await;
     refused.expect_err("the request is rejected")
 }
 
@@ -167,7 +167,7 @@ store::on_each_engine! {
         assert_eq!(stored().await, [ada.owner.owner().to_string(), second.owner().to_string()]);
         let removal = OwnerActRequest::RemoveOwner(ada.owner.owner());
         let PreparedAct { act, .. } = app.prepare_act(&ada, &removal).await;
-        owner_acts::sign(&app.ctx, ada.id, act.id, &wallet_signature(&second, &act), ActOrigin::User).await.unwrap();
+        owner_acts::sign(&app.ctx, ada.id, act.id, &wallet_signature(&second, &act), ActOrigin::User(CLIENT_IP)).await.unwrap();
         app.workers.execute(&app.ctx).await;
         assert_done(&app.stored_act(act.id).await);
         assert_eq!(stored().await, [second.owner().to_string()]);
@@ -203,7 +203,7 @@ store::on_each_engine! {
         for id in [act.id, missing] {
             let found = owner_acts::find(&app.ctx, bob.id, id).await.unwrap_err();
             assert_eq!(found.code, ErrorCode::ResourceNotFound);
-            let signed = owner_acts::sign(&app.ctx, bob.id, id, &signature, ActOrigin::User).await.unwrap_err();
+            let signed = owner_acts::sign(&app.ctx, bob.id, id, &signature, ActOrigin::User(CLIENT_IP)).await.unwrap_err();
             assert_eq!((signed.code, signed.detail), (found.code, found.detail));
         }
         assert_eq!(owner_acts::find(&app.ctx, ada.id, act.id).await.unwrap(), act);
@@ -233,7 +233,7 @@ store::on_each_engine! {
         let first = app.prepare_act(&ada, &deploys()).await;
         assert_eq!(first.act.deadline_s, app.ctx.now().s() + 600, "ten minutes");
         let again = Some(first.act.deadline_s);
-        let again = owner_acts::prepare(&app.ctx, ada.id, &deploys(), ActOrigin::User, again).await.unwrap();
+        let again = owner_acts::prepare(&app.ctx, ada.id, &deploys(), ActOrigin::User(CLIENT_IP), again).await.unwrap();
         assert_eq!(again, first);
     }
 
@@ -249,7 +249,7 @@ store::on_each_engine! {
         let refused = refusal(&app, &ada, &deploys()).await;
         assert_eq!((refused.code, refused.retry_after_s), (ErrorCode::RateLimitExceeded, Some(86_281)));
         let signature = wallet_signature(&ada.owner, &prepared.act);
-        let late = owner_acts::sign(&app.ctx, ada.id, prepared.act.id, &signature, ActOrigin::User).await;
+        let late = owner_acts::sign(&app.ctx, ada.id, prepared.act.id, &signature, ActOrigin::User(CLIENT_IP)).await;
         late.unwrap_err();
         assert_done(&app.act(&bob, &deploys()).await);
         let operator = owner_acts::prepare(&app.ctx, ada.id, &deploys(), ActOrigin::Operator, None).await;
@@ -344,7 +344,7 @@ async fn an_expired_act_cannot_be_signed_and_says_so() {
     app.clock.advance(10 * MINUTE_MS + 1_000);
     let sign = || async {
         let signature = wallet_signature(&ada.owner, &act);
-        owner_acts::sign(&app.ctx, ada.id, act.id, &signature, ActOrigin::User).await.unwrap_err()
+        owner_acts::sign(&app.ctx, ada.id, act.id, &signature, ActOrigin::User(CLIENT_IP)).await.unwrap_err()
     };
     let refused = sign().await;
     assert!(refused.detail.contains("expired at 2027-01-15T08:10:00"), "{refused}");

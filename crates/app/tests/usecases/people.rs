@@ -7,15 +7,16 @@ use app::limits::FailureKind;
 use app::passkeys::{NewCredential, Proof, check_relying_party, issue_challenge};
 use app::people::{self, Country, SignUp, sign_up};
 use app::sessions::{self, Person};
+use app::user_log;
 use domain::ErrorCode;
 use domain::credential::{CredentialKind, Role};
 use domain::key::Tier;
 use domain::passkey::{Challenge, ChallengePurpose, PasskeyRefusal, RelyingParty, SoftKey};
-use domain::time::MINUTE_MS;
+use domain::time::{DAY_MS, HOUR_MS, MINUTE_MS};
 use futures::future::join_all;
 use store::Store;
 use store::credentials::Credential;
-use testkit::{TestApp, device, device_at};
+use testkit::{CLIENT_IP, TestApp, device, device_at};
 
 async fn credentials(app: &TestApp, person: &Person) -> Vec<Credential> {
     people::list_credentials(&app.ctx, person).await.unwrap()
@@ -49,6 +50,32 @@ store::on_each_engine! {
         let owned = app::accounts::owners(&app.ctx, person.user_id()).await.unwrap();
         assert!(owned.provisioned);
         sign_in_with(&app, &mut key).await.unwrap();
+    }
+
+    async fn sign_ups_are_limited_by_network_and_day(store: Store) {
+        let app = TestApp::with().on(store).budgets(["sign-ups.address=2", "sign-ups.network=3"]).start().await;
+        let sign_up_at = async |ip: &str| {
+            let credential = app.register(&mut app.soft_key(), ChallengePurpose::SignUp, None).await;
+            let device = device_at(ip);
+            let country = Country::default();
+            let wanted = SignUp { name: None, credential, device, country, accepted_terms: None };
+            sign_up(&app.ctx, &wanted).await.map(drop)
+        };
+        for ip in ["192.0.2.1", "192.0.2.1"] {
+            sign_up_at(ip).await.unwrap();
+        }
+        for (ip, detail) in [
+            ("192.0.2.1", "At most 2 sign-ups of one address are allowed within 24 hours."),
+            ("192.0.2.3", "At most 3 sign-ups of one network are allowed within 24 hours."),
+        ] {
+            let _ = sign_up_at("192.0.2.2").await;
+            let Err(PersonError::App(refused)) = sign_up_at(ip).await else { panic!("{ip}") };
+            assert_eq!(refused.code, ErrorCode::RateLimitExceeded);
+            assert!(refused.detail.starts_with(detail), "{}", refused.detail);
+        }
+        sign_up_at("198.51.100.1").await.unwrap();
+        app.clock.advance(DAY_MS + 2 * HOUR_MS);
+        sign_up_at("192.0.2.1").await.unwrap();
     }
 
     async fn of_two_sign_ups_with_one_passkey_one_succeeds(store: Store) {
@@ -356,7 +383,7 @@ async fn a_registration_for_another_user_or_purpose_is_rejected() {
 }
 
 #[tokio::test]
-async fn what_a_user_changes_is_in_the_audit_log_without_secrets() {
+async fn what_a_user_changes_is_in_the_users_log_without_secrets() {
     let app = TestApp::new().await;
     let (mut key, person) = app.sign_up().await;
     people::rename(&app.ctx, &person, " Ada Lovelace ").await.unwrap();
@@ -365,21 +392,14 @@ async fn what_a_user_changes_is_in_the_audit_log_without_secrets() {
     assert_eq!(person.user().name, "Ada Lovelace");
     sessions::end_others(&app.ctx, &person).await.unwrap();
     sessions::sign_out(&app.ctx, &person).await.unwrap();
-    let actor = format!("user:{}", person.user_id());
-    let filter = Filter { actor: Some(actor), ..Filter::default() };
-    let entries = audit_log::list(&app.ctx, filter, i64::MAX, 100).await.unwrap();
-    let actions: Vec<&str> = entries.iter().rev().map(|entry| entry.action.as_str()).collect();
-    let expected = [
-        "user.create",
-        "credential.add",
-        "key.issue",
-        "session.begin",
-        "user.rename",
-        "session.step-up",
-        "session.end-others",
-        "session.end",
-    ];
+    let entries = user_log::list(&app.ctx, person.user_id(), None, 100).await.unwrap();
+    let mut actions: Vec<&str> = entries.iter().map(|entry| entry.action.as_str()).collect();
+    actions.sort_unstable();
+    let expected = ["session.end", "session.end-others", "session.step-up", "user.rename", "user.sign-up"];
     assert_eq!(actions, expected);
+    assert!(entries.iter().all(|entry| entry.ip == CLIENT_IP && entry.subject.is_empty()), "{entries:?}");
+    // The chain of administrative acts does not grow by what strangers do.
+    assert_eq!(audit_log::list(&app.ctx, Filter::default(), i64::MAX, 100).await.unwrap(), []);
     let text = format!("{entries:?}");
     assert!(!text.contains(signed_in.token.expose()) && !text.contains(&signed_in.token.digest()));
     assert_eq!(

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use crate::Timestamp;
 use crate::time::{DAY_MS, MINUTE_MS};
 
-/// The number of failures that lock an address out.
-const FAILURES: usize = 20;
+/// The number of failures that lock an address out, unless an operator chooses another.
+pub const DEFAULT_FAILURES: u64 = 20;
 /// The time within which the failures must occur.
 const FAILURES_WITHIN_MS: i64 = 5 * MINUTE_MS;
 /// The length of the first lockout. Each further one is twice as long.
@@ -36,8 +36,9 @@ impl Lockout {
         (now.ms().max(self.latest_ms) < self.until_ms).then_some(Timestamp::from_ms(self.until_ms))
     }
 
-    /// Records a failure. Returns the end of the lockout if the address is now locked out.
-    pub fn fail(&mut self, now: Timestamp) -> Option<Timestamp> {
+    /// Records a failure, of which `failures` within five minutes lock the address out. Returns the
+    /// end of the lockout if it is now locked out.
+    pub fn fail(&mut self, failures: u64, now: Timestamp) -> Option<Timestamp> {
         self.latest_ms = self.latest_ms.max(now.ms());
         if self.latest_ms < self.until_ms {
             return Some(Timestamp::from_ms(self.until_ms));
@@ -49,7 +50,7 @@ impl Lockout {
             self.failures.pop_front();
         }
         self.failures.push_back(self.latest_ms);
-        if self.failures.len() < FAILURES {
+        if (self.failures.len() as u64) < failures {
             return None;
         }
         self.failures.clear();
@@ -82,19 +83,19 @@ mod tests {
     /// Fails 20 times at `ms` and returns the length of the resulting lockout.
     fn shut_out(lockout: &mut Lockout, ms: i64) -> Option<i64> {
         for _ in 1..20 {
-            assert_eq!(lockout.fail(at(ms)), None);
+            assert_eq!(lockout.fail(DEFAULT_FAILURES, at(ms)), None);
         }
-        lockout.fail(at(ms)).map(|until| until.since_ms(at(ms)))
+        lockout.fail(DEFAULT_FAILURES, at(ms)).map(|until| until.since_ms(at(ms)))
     }
 
     #[test]
     fn the_twentieth_failure_locks_out_for_15_minutes() {
         let mut lockout = Lockout::default();
         for _ in 0..19 {
-            assert_eq!(lockout.fail(at(0)), None);
+            assert_eq!(lockout.fail(DEFAULT_FAILURES, at(0)), None);
         }
         assert_eq!(lockout.until(at(0)), None);
-        assert_eq!(lockout.fail(at(1)), Some(at(900_001)));
+        assert_eq!(lockout.fail(DEFAULT_FAILURES, at(1)), Some(at(900_001)));
         assert_eq!(lockout.until(at(1)), Some(at(900_001)));
         assert_eq!(lockout.until(at(900_000)), Some(at(900_001)));
         assert_eq!(lockout.until(at(900_001)), None);
@@ -104,14 +105,14 @@ mod tests {
     fn failures_five_minutes_apart_do_not_add_up() {
         let mut lockout = Lockout::default();
         for _ in 0..19 {
-            assert_eq!(lockout.fail(at(0)), None);
+            assert_eq!(lockout.fail(DEFAULT_FAILURES, at(0)), None);
         }
-        assert_eq!(lockout.fail(at(FIVE_MINUTES_MS)), None);
+        assert_eq!(lockout.fail(DEFAULT_FAILURES, at(FIVE_MINUTES_MS)), None);
         let mut lockout = Lockout::default();
         for _ in 0..19 {
-            assert_eq!(lockout.fail(at(0)), None);
+            assert_eq!(lockout.fail(DEFAULT_FAILURES, at(0)), None);
         }
-        assert!(lockout.fail(at(FIVE_MINUTES_MS - 1)).is_some());
+        assert!(lockout.fail(DEFAULT_FAILURES, at(FIVE_MINUTES_MS - 1)).is_some());
     }
 
     #[test]
@@ -141,16 +142,16 @@ mod tests {
         let mut lockout = Lockout::default();
         let until = at(shut_out(&mut lockout, 0).unwrap());
         for ms in 0..100 {
-            assert_eq!(lockout.fail(at(ms)), Some(until));
+            assert_eq!(lockout.fail(DEFAULT_FAILURES, at(ms)), Some(until));
         }
-        assert_eq!(lockout.fail(until), None);
+        assert_eq!(lockout.fail(DEFAULT_FAILURES, until), None);
     }
 
     #[test]
     fn a_clock_set_back_counts_as_stopped() {
         let mut lockout = Lockout::default();
         shut_out(&mut lockout, 0).unwrap();
-        assert_eq!(lockout.fail(at(900_000)), None);
+        assert_eq!(lockout.fail(DEFAULT_FAILURES, at(900_000)), None);
         assert_eq!(lockout.until(at(0)), None);
     }
 }

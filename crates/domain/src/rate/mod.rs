@@ -1,5 +1,5 @@
-//! Rate limits as pure functions of their state and the current time: a sliding window, a token
-//! bucket, and the lockout of addresses that fail to authenticate.
+//! Rate limits as pure functions of their state and the current time: sliding windows of requests and
+//! of amounts, a token bucket, and the lockout of addresses that fail to authenticate.
 //!
 //! All arithmetic uses integers, so that nothing drifts. A clock that goes back counts as standing
 //! still.
@@ -11,12 +11,14 @@ mod bucket;
 mod lockout;
 #[cfg(test)]
 mod model;
+mod network;
+mod slots;
 mod window;
 
-use std::net::{IpAddr, Ipv6Addr};
-
 pub use bucket::TokenBucket;
-pub use lockout::Lockout;
+pub use lockout::{DEFAULT_FAILURES, Lockout};
+pub use network::{Scope, UnknownScope, network_in, network_of};
+pub use slots::{NoRoom, SLOTS, SlotWindow};
 pub use window::SlidingWindow;
 
 use crate::Timestamp;
@@ -38,31 +40,4 @@ pub struct RateDecision {
     pub reset_at: Timestamp,
     /// The time until the next request is allowed, in milliseconds; 0 if this one was allowed.
     pub retry_after_ms: i64,
-}
-
-/// Returns the network that counts as one client: an IPv4 address, or the /64 of an IPv6 address,
-/// because a subscriber usually has a whole /64.
-pub fn network_of(ip: IpAddr) -> IpAddr {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => IpAddr::V4(ip),
-        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_of_one_network_count_as_one() {
-        for (ip, network) in [
-            ("192.0.2.7", "192.0.2.7"),
-            ("::ffff:192.0.2.7", "192.0.2.7"),
-            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
-            ("2001:db8:1:2:ffff:ffff:ffff:ffff", "2001:db8:1:2::"),
-            ("2001:db8:1:3::", "2001:db8:1:3::"),
-        ] {
-            assert_eq!(network_of(ip.parse().unwrap()).to_string(), network, "{ip}");
-        }
-    }
 }

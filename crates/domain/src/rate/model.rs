@@ -133,7 +133,7 @@ fn the_lockout_equals_a_model_with_a_list_of_all_failures() {
                     times = 0;
                 }
             }
-            let said = lockout.fail(now).map(Timestamp::ms);
+            let said = lockout.fail(20, now).map(Timestamp::ms);
             assert_eq!(said, (now_ms < until_ms).then_some(until_ms), "seed {seed} step {step}");
         }
         assert!(longest_ms > 900_000, "the walk never doubled");

@@ -40,6 +40,12 @@ impl SlidingWindow {
         self.verdict(self.total < limit, limit)
     }
 
+    /// Returns the number of requests in the last 60 seconds.
+    pub fn used(&mut self, now: Timestamp) -> u32 {
+        self.move_to(now);
+        self.total
+    }
+
     /// Returns the time at which the window is empty.
     pub fn idle_at(&self) -> Timestamp {
         let last = self.log.back().map_or(self.latest_ms, |(at, _)| at + WINDOW_MS);

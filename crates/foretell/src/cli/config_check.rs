@@ -5,8 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use app::Ctx;
+use app::limits::budget::{Budget, BudgetShares};
 use chain::{Chain, NodeReport, NodeStatus};
 use clap::{Arg, Args, Command};
+use domain::rate::Scope;
 use domain::time::SystemClock;
 use secrecy::ExposeSecret;
 use serde_json::Value;
@@ -26,6 +28,9 @@ use crate::storage_files;
 
 pub async fn run(options: &Settings, config: &ResolvedConfig) -> Result<(), StartError> {
     for (name, value) in settings(options, config) {
+        println!("{name:<24} {value}");
+    }
+    for (name, value) in budgets(&config.budgets) {
         println!("{name:<24} {value}");
     }
     println!();
@@ -166,6 +171,19 @@ fn settings(options: &Settings, config: &ResolvedConfig) -> Vec<(String, String)
         (name.to_owned(), value)
     };
     declared.get_arguments().map(setting).collect()
+}
+
+/// Returns every budget with its shares.
+fn budgets(shares: &BudgetShares) -> Vec<(String, String)> {
+    let share = |budget: Budget, scope: Scope| {
+        let mark = if shares.is_changed(budget, scope) { " (set)" } else { "" };
+        format!("{scope}={}{mark}", shares.share(budget, scope))
+    };
+    let line = |budget: &Budget| {
+        let shares: Vec<_> = Scope::ALL.iter().map(|scope| share(*budget, *scope)).collect();
+        (format!("budgets.{budget}"), shares.join(" "))
+    };
+    Budget::ALL.iter().map(line).collect()
 }
 
 /// Returns the default value of a setting.
@@ -384,6 +402,15 @@ mod tests {
         ] {
             assert!(value(&printed, name).starts_with(expected), "{name}: {}", value(&printed, name));
         }
+    }
+
+    #[test]
+    fn every_budget_is_printed_with_its_shares() {
+        let options: Settings = toml::from_str("[budgets.feed]\naddress = 20\nsite = \"off\"").unwrap();
+        let printed = budgets(&options.decide().unwrap().budgets);
+        assert_eq!(printed.len(), Budget::ALL.len());
+        let feed = "user=5 address=20 (set) network=200 site=off (set) total=1000";
+        assert_eq!(value(&printed, "budgets.feed"), feed);
     }
 
     #[test]

@@ -46,5 +46,6 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0270_confirmed_credentials", include_str!("0270_confirmed_credentials.sql")),
     ("0275_agent_keys", include_str!("0275_agent_keys.sql")),
     ("0276_agent_trades", include_str!("0276_agent_trades.sql")),
+    ("0285_user_log", include_str!("0285_user_log.sql")),
     ("0300_write_probes", include_str!("0300_write_probes.sql")),
 ];

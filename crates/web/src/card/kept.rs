@@ -9,8 +9,10 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use app::AppError;
-use app::limits::places::{Budget, Place, Places};
+use app::limits::budget::Budget;
+use app::limits::{Budgets, Place, Refused};
 use axum::body::Bytes;
+use domain::Timestamp;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use tokio::sync::Semaphore;
@@ -23,9 +25,6 @@ const KEPT_BYTES: u64 = 64 << 20;
 const TYPICAL_BYTES: u64 = 45_000;
 /// Number of pages whose last card is known.
 const MAX_PAGES: usize = 4_096;
-/// Clients whose cards are being drawn, or wait for it.
-const DRAWINGS: Budget =
-    Budget { limiter: "cards", what: "cards that are being drawn", per_address: 4, total: 64 };
 
 /// Cards by name. The name identifies everything that the card shows.
 #[derive(Debug)]
@@ -33,7 +32,6 @@ pub struct Cards {
     kept: Cache<String, Bytes, Weigh>,
     /// The name of the last card of each page.
     last: Cache<String, String>,
-    places: Arc<Places>,
     turns: Arc<Semaphore>,
     /// Loaded when the first card is drawn.
     fonts: Arc<OnceLock<Fonts>>,
@@ -49,6 +47,23 @@ pub(super) struct CardName {
 impl CardName {
     pub fn new(page: String, version: &str) -> Self {
         Self { name: format!("{page}/{version}"), page }
+    }
+}
+
+/// A client that requests a card.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CardClient<'a> {
+    pub budgets: &'a Budgets,
+    pub ip: IpAddr,
+    pub now: Timestamp,
+}
+
+impl CardClient<'_> {
+    /// Counts a card that must be drawn, among those of the last minute and those that are being drawn.
+    fn enter(self) -> Result<Place, Refused> {
+        let place = self.budgets.enter(Budget::Drawings, self.ip)?;
+        self.budgets.spend_here(Budget::Cards, self.ip, self.now)?;
+        Ok(place)
     }
 }
 
@@ -69,7 +84,6 @@ impl Default for Cards {
         Self {
             kept,
             last: Cache::new(MAX_PAGES),
-            places: Arc::default(),
             turns: Arc::new(Semaphore::new(at_a_time)),
             fonts: Arc::default(),
         }
@@ -77,8 +91,8 @@ impl Default for Cards {
 }
 
 impl Cards {
-    /// Returns the card with this name for a client at `ip`. If it is not cached, `prepare` reads what
-    /// it shows, and returns the function that writes its SVG.
+    /// Returns the card with this name for a client. If it is not cached, `prepare` reads what it shows,
+    /// and returns the function that writes its SVG.
     ///
     /// # Errors
     /// `RATE_LIMIT_EXCEEDED` if too many cards are being drawn and the page has no earlier one; those
@@ -86,7 +100,7 @@ impl Cards {
     pub(super) async fn card<S>(
         &self,
         name: &CardName,
-        ip: IpAddr,
+        client: CardClient<'_>,
         prepare: impl Future<Output = Result<S, AppError>>,
     ) -> Result<Card, AppError>
     where
@@ -95,11 +109,11 @@ impl Cards {
         if let Some(png) = self.kept.get(&name.name) {
             return Ok(Card::Current(png));
         }
-        match self.places.take(&DRAWINGS, ip, 1) {
+        match client.enter() {
             Ok(place) => Ok(Card::Current(self.draw(name, place, prepare.await?).await?)),
-            Err(refusal) => {
+            Err(refused) => {
                 let earlier = self.last.get(&name.page).and_then(|last| self.kept.get(&last));
-                earlier.map(Card::Earlier).ok_or(refusal)
+                earlier.map(Card::Earlier).ok_or_else(|| refused.into())
             }
         }
     }
@@ -140,20 +154,29 @@ impl Weighter<String, Bytes> for Weigh {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use app::limits::Limits;
     use domain::ErrorCode;
+    use domain::rate::Scope;
     use std::cell::Cell;
+
+    const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
     const SVG: &str = r#"<svg xmlns="http://www.w3.org/2000/svg" width="2" height="2"/>"#;
 
-    fn ip(last: u8) -> IpAddr {
-        IpAddr::from([192, 0, 2, last])
+    /// A client at the address 192.0.2.`last`.
+    fn client(limits: &Limits, last: u8) -> CardClient<'_> {
+        CardClient { budgets: limits.budgets(), ip: IpAddr::from([192, 0, 2, last]), now: NOW }
+    }
+
+    fn of_address(budget: Budget) -> u64 {
+        budget.default_share(Scope::Address).limit().unwrap()
     }
 
     fn name(page: &str, version: &str) -> CardName {
         CardName::new(page.to_owned(), version)
     }
 
-    async fn get(cards: &Cards, name: &CardName, client: IpAddr) -> Result<Card, AppError> {
+    async fn get(cards: &Cards, name: &CardName, client: CardClient<'_>) -> Result<Card, AppError> {
         cards.card(name, client, async { Ok(|_: &Fonts| Ok(SVG.to_owned())) }).await
     }
 
@@ -169,24 +192,39 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_over_the_budget_gets_the_pages_last_card_or_an_error() {
-        let cards = Cards::default();
-        assert!(matches!(get(&cards, &name("markets/a", "1"), ip(1)).await, Ok(Card::Current(_))));
-        assert_eq!(cards.places.held(), 0);
-        let places: Vec<_> =
-            (0..DRAWINGS.per_address).map(|_| cards.places.take(&DRAWINGS, ip(1), 1).unwrap()).collect();
+        let (cards, limits) = (Cards::default(), Limits::memory());
+        let [one, other] = [1, 2].map(|last| client(&limits, last));
+        assert!(matches!(get(&cards, &name("markets/a", "1"), one).await, Ok(Card::Current(_))));
+        assert_eq!(limits.budgets().in_use(Budget::Drawings), 0);
+        let places: Vec<_> = (0..of_address(Budget::Drawings)).map(|_| one.enter().unwrap()).collect();
         let is_read = Cell::new(false);
         let prepare = async {
             is_read.set(true);
             Ok(|_: &Fonts| Ok(SVG.to_owned()))
         };
-        let earlier = cards.card(&name("markets/a", "2"), ip(1), prepare).await;
+        let earlier = cards.card(&name("markets/a", "2"), one, prepare).await;
         assert!(matches!(earlier, Ok(Card::Earlier(_))) && !is_read.get());
-        let refusal = get(&cards, &name("markets/b", "1"), ip(1)).await.unwrap_err();
+        let refusal = get(&cards, &name("markets/b", "1"), one).await.unwrap_err();
         assert_eq!(refusal.code, ErrorCode::RateLimitExceeded);
         // A kept card costs nothing, and others have places of their own.
-        assert!(matches!(get(&cards, &name("markets/a", "1"), ip(1)).await, Ok(Card::Current(_))));
-        assert!(matches!(get(&cards, &name("markets/b", "1"), ip(2)).await, Ok(Card::Current(_))));
+        assert!(matches!(get(&cards, &name("markets/a", "1"), one).await, Ok(Card::Current(_))));
+        assert!(matches!(get(&cards, &name("markets/b", "1"), other).await, Ok(Card::Current(_))));
         drop(places);
-        assert!(matches!(get(&cards, &name("markets/a", "2"), ip(1)).await, Ok(Card::Current(_))));
+        assert!(matches!(get(&cards, &name("markets/a", "2"), one).await, Ok(Card::Current(_))));
+    }
+
+    #[tokio::test]
+    async fn an_address_draws_a_number_of_cards_per_minute() {
+        let (cards, limits) = (Cards::default(), Limits::memory());
+        let one = client(&limits, 1);
+        for n in 0..of_address(Budget::Cards) {
+            assert!(get(&cards, &name("markets/a", &n.to_string()), one).await.is_ok(), "{n}");
+        }
+        assert!(matches!(get(&cards, &name("markets/a", "new"), one).await, Ok(Card::Earlier(_))));
+        assert!(get(&cards, &name("markets/b", "1"), one).await.is_err());
+        assert!(get(&cards, &name("markets/b", "1"), client(&limits, 2)).await.is_ok());
+        // A window of a minute forgets after another slot of five seconds.
+        let later = CardClient { now: NOW.plus_ms(66_000), ..one };
+        assert!(matches!(get(&cards, &name("markets/a", "new"), later).await, Ok(Card::Current(_))));
     }
 }

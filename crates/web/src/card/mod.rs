@@ -10,6 +10,7 @@ mod fonts;
 mod kept;
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use app::AppError;
@@ -22,7 +23,7 @@ use axum::response::{IntoResponse, Response};
 
 use fonts::Fonts;
 pub use kept::Cards;
-use kept::{Card, CardName};
+use kept::{Card, CardClient, CardName};
 
 use http_kit::{ClientAddress, Problem, PublicCode, Shared, StablePart};
 use presentation::{Chart, MarketFace, ThreadFace};
@@ -69,7 +70,7 @@ pub async fn of_market(
         let chart = Chart::read(&app.ctx, &market, &outcomes, &face).await?;
         Ok::<_, AppError>(move |fonts: &Fonts| draw::market(fonts, &face, chart.as_ref()))
     };
-    Ok(answer(cards.card(&name, ip, prepare).await?))
+    Ok(answer(cards.card(&name, client(&app, ip), prepare).await?))
 }
 
 pub async fn of_thread(
@@ -86,7 +87,11 @@ pub async fn of_thread(
     }
     let name = CardName::new(format!("threads/{}", face.id), &version);
     let prepare = async { Ok::<_, AppError>(move |fonts: &Fonts| draw::thread(fonts, &face)) };
-    Ok(answer(cards.card(&name, ip, prepare).await?))
+    Ok(answer(cards.card(&name, client(&app, ip), prepare).await?))
+}
+
+fn client(app: &Shared, ip: IpAddr) -> CardClient<'_> {
+    CardClient { budgets: app.ctx.budgets(), ip, now: app.ctx.now() }
 }
 
 /// Redirects to the card of the current state.

@@ -17,7 +17,7 @@ use domain::ids::{KeyId, OwnerActId};
 use domain::owner_act::{OwnerActKind, OwnerActStatus};
 use domain::trade::Side;
 use domain::{ErrorCode, Usdc, Wad};
-use http_kit::{PathId, Problem, Shared};
+use http_kit::{ClientAddress, PathId, Problem, Shared};
 use presentation::amounts;
 use serde::{Deserialize, Serialize};
 use store::credentials::Credential;
@@ -276,6 +276,7 @@ pub async fn add_signature(
     State(app): State<Shared>,
     Member(person): Member,
     PathId(id): PathId,
+    ClientAddress(ip): ClientAddress,
     ScriptBody(body): ScriptBody<SignatureBody>,
 ) -> Result<Response, Problem> {
     let id: OwnerActId = id.parse().map_err(|_| Problem::not_found())?;
@@ -286,8 +287,9 @@ pub async fn add_signature(
     };
     let user_id = person.user_id();
     // A browser that hangs up must not leave a signature half stored.
-    let act =
-        app.mutate(async move |app| sign(&app.ctx, user_id, id, &signature, ActOrigin::User).await).await?;
+    let act = app
+        .mutate(async move |app| sign(&app.ctx, user_id, id, &signature, ActOrigin::User(ip)).await)
+        .await?;
     Ok(http_kit::json(&ActRecord::new(&act)))
 }
 

@@ -10,8 +10,8 @@ use std::convert::Infallible;
 
 use app::AppError;
 use app::feed::{self, Closing, Follower, MarketPrices, Subscription, Topic, WakeReason};
-use app::limits::places::Place;
-use app::process::streams;
+use app::limits::Place;
+use app::limits::budget::Budget;
 use app::sessions::{self, Person};
 use axum::body::Bytes;
 use axum::extract::State;
@@ -166,13 +166,10 @@ pub async fn stream(
     Visitor(person): Visitor,
     ClientAddress(ip): ClientAddress,
 ) -> Result<Response, Problem> {
-    let (streams, max_streams) = (&app.ctx.process.streams, app.ctx.config.max_streams);
     let markets = query.markets();
-    let places = [
-        streams.browser_places.take(&streams::browsers(max_streams), ip, 1)?,
-        streams.topic_places.take(&streams::browser_topics(max_streams), ip, markets.len())?,
-    ];
-    let markets = streams.prices.follow(markets);
+    let enter = |budget, count| app.ctx.budgets().enter_many(budget, ip, count).map_err(AppError::from);
+    let places = [enter(Budget::Streams, 1)?, enter(Budget::Topics, markets.len() as u64)?];
+    let markets = app.ctx.process.streams.prices.follow(markets);
     // A session that has ended meanwhile must not stop the prices.
     let person = match person.filter(|_| query.topics.contains(&LiveTopic::Person)) {
         Some(person) => Some(PersonNews::open(&app, &person).await?),

@@ -1,6 +1,7 @@
 //! The pages of the web application. They are complete without scripts.
 
 mod account;
+mod activity;
 mod acts;
 mod admin;
 mod confirmation;

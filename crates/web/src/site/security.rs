@@ -2,7 +2,7 @@
 
 use app::passkeys::owner_of;
 use app::sessions::{self, Person};
-use app::{accounts, owner_acts, people};
+use app::{accounts, owner_acts, people, user_log};
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -14,6 +14,7 @@ use presentation::amounts;
 use store::credentials::Credential;
 use store::sessions::Session;
 
+use super::activity::{ActivityLine, MAX_ENTRIES};
 use super::acts::{ActForm, owner_in};
 use super::form_body::{FormFields, ScriptBody};
 use super::session::{Member, problem_of, see, to_sign_in};
@@ -94,6 +95,7 @@ struct SecurityPage {
     /// Trading on this site is paused.
     is_paused: bool,
     sessions: Vec<SessionLine>,
+    activity: Vec<ActivityLine>,
     needs_step_up: bool,
     form: ActForm,
 }
@@ -125,6 +127,11 @@ pub async fn page(State(app): State<Shared>, reader: Reader) -> Result<Response,
         can_trade: state.lets_spend(ctx.now().s()),
         needs_step_up: person.require_step_up(ctx.now()).is_err(),
         sessions: live.iter().map(|session| SessionLine::new(session, person)).collect(),
+        activity: user_log::list(ctx, person.user_id(), None, MAX_ENTRIES)
+            .await?
+            .iter()
+            .map(ActivityLine::new)
+            .collect(),
         form: ActForm::new(&app, owned.account.address)?,
     };
     Ok(answer(render(&page)?))

@@ -6,7 +6,6 @@ use app::Config;
 use app::config::{CountryRule, WebSettings};
 use http_testkit::ServeHttp;
 use serde_json::json;
-use store::audit_log::Filter;
 use testkit::TestApp;
 
 use crate::people::{Browser, rejected, trader};
@@ -47,10 +46,11 @@ async fn whoever_signs_up_accepts_the_shown_terms() {
     let answer = browser.post("/app/sign-up", accepted).await;
     assert!(answer.header("set-cookie").is_some(), "{answer}");
 
-    let filter = Filter { action: Some("terms".to_owned()), ..Filter::default() };
-    let entries = app::audit_log::list(&app.ctx, filter, i64::MAX, 10).await.unwrap();
+    let users = app.ctx.store.read((), |tx, ()| Box::pin(store::users::list(tx, None, 1))).await.unwrap();
+    let mut entries = app::user_log::list(&app.ctx, users[0].0.id, None, 10).await.unwrap();
+    entries.retain(|entry| entry.action == "terms.accept");
     assert_eq!(entries.len(), 1);
-    assert!(entries[0].after.as_ref().unwrap().contains(TERMS), "{entries:?}");
+    assert!(entries[0].detail.as_ref().unwrap().contains(TERMS), "{entries:?}");
 }
 
 #[tokio::test]

@@ -115,7 +115,7 @@ async fn a_market_is_read_once_per_block_for_all_streams_and_repeated_topics() {
         assert!(events.iter().all(|event| *event == events[0]));
     }
     drop(streams);
-    assert_eq!(scene.app.ctx.process.streams.open(), 0);
+    assert_eq!(scene.app.ctx.budgets().open_streams(), 0);
     trade(&scene).await;
     let before = reads(&scene, PRICES);
     watch(&scene).await;
@@ -170,7 +170,7 @@ async fn the_markets_that_an_address_follows_are_bounded() {
     let path = |topics: &str| format!("/app/live?topics={topics}");
     let refusal = scene.client.get(&path(&ids(1, 7))).from_peer("192.0.2.1").await;
     assert_is_over(&refusal, "topics");
-    assert!(refusal.text.contains("2000 of at most 2000 markets in open streams"), "{refusal}");
+    assert!(refusal.text.contains("At most 2000 markets that streams follow of one address"), "{refusal}");
     // The person's own topic is no market, and others have their own budget.
     open(&scene, "u", "192.0.2.1").await;
     open(&scene, &ids(100, 0), "192.0.2.2").await;

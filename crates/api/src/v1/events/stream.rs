@@ -10,8 +10,7 @@ use app::AppError;
 use app::caller::Caller;
 use app::feed::{self, FeedStart, Subscription, Topic, WakeReason};
 use app::keys;
-use app::limits::places::Place;
-use app::process::streams::FEED_STREAMS;
+use app::limits::budget::Budget;
 use axum::body::Bytes;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -27,8 +26,6 @@ use crate::v1::router::routes;
 
 /// Number of events that are read at once.
 const PAGE: u32 = 100;
-/// Maximum number of open streams of one user in this process.
-const MAX_STREAMS: usize = 5;
 
 /// Reports that everything up to this number was sent.
 #[derive(Serialize)]
@@ -51,8 +48,6 @@ struct EventStream {
     kinds: Vec<EventKind>,
     place: FeedStart,
     subscription: Subscription,
-    /// The address's place, held as long as the stream lives.
-    _of_address: Place,
     /// Wakes the stream when its key has ended.
     key_end: Subscription,
     heartbeats: Interval,
@@ -87,9 +82,10 @@ pub async fn open(
         }
     };
     // Subscribe before the first read, so that no event is missed in between.
-    let subscription = app.ctx.process.feed.subscribe(Topic::User(caller.user_id()), MAX_STREAMS)?;
+    let client = (ip, caller.user_id());
+    let place_of_stream = app.ctx.budgets().enter(Budget::Feed, client).map_err(AppError::from)?;
+    let subscription = app.ctx.process.feed.subscribe(caller.user_id(), place_of_stream);
     let key_end = app.ctx.process.feed.follow(Topic::Key(caller.key.id));
-    let of_address = app.ctx.process.streams.feed_places.take(&FEED_STREAMS, ip, 1)?;
     // Read one event first: an unreadable position must fail with a status, not with an event.
     let first = feed::read(&app.ctx, caller.user_id(), place, &query.kinds, 1).await?;
     let place = if place == FeedStart::Latest { FeedStart::Behind(first.position) } else { place };
@@ -100,7 +96,6 @@ pub async fn open(
         kinds: query.kinds,
         place,
         subscription,
-        _of_address: of_address,
         key_end,
         heartbeats: heartbeats(),
         pending: EventBytes::beginning(),

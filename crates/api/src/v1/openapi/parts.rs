@@ -196,8 +196,20 @@ fn extensions() -> Map<String, Value> {
             "limiter",
             words(
                 "The limiter that rejected the request. streams: too many open streams. lockout: too many failed \
-                 authentications from this address.",
-                &["read", "write", "redelivery", "address", "streams", "lockout"],
+                 authentications from this address. network: too many requests of users of the tier free from this \
+                 network. bodies: too many requests whose bodies are being received. searches: too many searches \
+                 from this address or network.",
+                &[
+                    "read",
+                    "write",
+                    "redelivery",
+                    "address",
+                    "streams",
+                    "lockout",
+                    "network",
+                    "bodies",
+                    "searches",
+                ],
             ),
         ),
         (

@@ -1,13 +1,14 @@
 //! `foretell admin user`.
 
 use alloy_primitives::Address;
+use app::user_log::UserLogEntry;
 use app::{Ctx, accounts, people};
 use chain::{AccountOwner, Signer};
 use clap::{Args, Subcommand};
-use domain::ErrorCode;
 use domain::credential::Role;
 use domain::ids::UserId;
 use domain::key::Tier;
+use domain::{ErrorCode, Timestamp};
 use store::users::{Account, User};
 
 use super::ctx::AdminCtx;
@@ -47,6 +48,17 @@ pub enum UserCommand {
     Show {
         #[command(flatten)]
         user: Subject<subject::User>,
+    },
+    /// List what a user did with their own account, newest first
+    Log {
+        #[command(flatten)]
+        user: Subject<subject::User>,
+        /// The maximum number of rows
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        limit: u32,
+        /// Only entries before this instant
+        #[arg(long, value_name = "INSTANT")]
+        before: Option<Timestamp>,
     },
 }
 
@@ -113,6 +125,7 @@ pub async fn run(command: UserCommand, admin: &AdminCtx) -> Result<CommandOutput
         UserCommand::Demote { user: Subject(user) } => set_role(user, Role::User, admin).await,
         UserCommand::Tier { user, tier } => set_tier(user, tier, admin).await,
         UserCommand::Show { user: Subject(user) } => show(user, admin).await.map(CommandOutput::One),
+        UserCommand::Log { user: Subject(user), limit, before } => log(user, before, limit, admin).await,
     }
 }
 
@@ -143,6 +156,28 @@ async fn show(user: UserId, admin: &AdminCtx) -> Result<OutputRecord, StartError
     let keys: Vec<OutputRecord> = keys?.iter().map(key_record).collect();
     let owners = accounts::stored_owners(&admin.ctx()?, user.id).await?;
     Ok(user_record(&user, account.as_ref()).with("owners", owners).with("keys", keys))
+}
+
+async fn log(
+    user: UserId,
+    before: Option<Timestamp>,
+    limit: u32,
+    admin: &AdminCtx,
+) -> Result<CommandOutput, StartError> {
+    find(admin, user).await?;
+    let entries = app::user_log::list(&admin.ctx()?, user, before, limit).await?;
+    let record = |entry: &UserLogEntry| {
+        let detail = entry.detail.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        OutputRecord::new()
+            .with("at", entry.at.to_string())
+            .with("action", &*entry.action)
+            .with("subject", &*entry.subject)
+            .with("ip", entry.ip.to_string())
+            .with("more", entry.more)
+            .with("lastAt", entry.last_at.to_string())
+            .with("detail", detail.unwrap_or(serde_json::Value::Null))
+    };
+    Ok(CommandOutput::Many(entries.iter().map(record).collect(), &["at", "action", "subject", "ip", "more"]))
 }
 
 async fn set_role(user: UserId, role: Role, admin: &AdminCtx) -> Result<CommandOutput, StartError> {

@@ -20,6 +20,7 @@ use store::users::{Account, User};
 use store::{StoreError, Tx};
 
 use super::{Admin, Area};
+use crate::site::activity::{ActivityLine, MAX_ENTRIES};
 use crate::site::shell::{Reader, Section, Shell, answer, render};
 
 /// The time that the chain has to answer. The page is shown without it.
@@ -132,6 +133,7 @@ struct UserPage {
     credentials: Vec<CredentialLine>,
     sessions: Vec<SessionLine>,
     acts: Vec<ActLine>,
+    activity: Vec<ActivityLine>,
 }
 
 struct Rows {
@@ -169,6 +171,7 @@ pub async fn page(
     let rows = app.ctx.store.read((id, now), |tx, (id, now)| Box::pin(Rows::read(tx, *id, *now)));
     let Rows { user, account, keys, credentials, sessions, acts } =
         rows.await?.ok_or_else(Problem::not_found)?;
+    let activity = app::user_log::list(&app.ctx, id, None, MAX_ENTRIES).await?;
     let balance = match &account {
         Some(account) => {
             let read = tokio::time::timeout(CHAIN_TIMEOUT, app.ctx.chain.usdc_balance(account.address));
@@ -197,6 +200,7 @@ pub async fn page(
         credentials: credentials.iter().map(CredentialLine::new).collect(),
         sessions: sessions.into_iter().map(SessionLine::new).collect(),
         acts: acts.iter().map(ActLine::new).collect(),
+        activity: activity.iter().map(ActivityLine::new).collect(),
     };
     Ok(answer(render(&page)?))
 }
