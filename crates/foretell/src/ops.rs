@@ -15,7 +15,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
-use http_kit::{ServeLimits, Server, TrustedProxies};
+use http_kit::{ConnectionLimits, ServeLimits, Server, TrustedProxies};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -36,8 +36,7 @@ const MAX_BODY_BYTES: usize = 1_024;
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 const LIMITS: ServeLimits = ServeLimits {
-    connections: 64,
-    connections_per_address: 64,
+    connections: ConnectionLimits { address: 64, network: 64, site: 64, total: 64 },
     first_byte_timeout: Duration::from_secs(5),
     header_timeout: Duration::from_secs(5),
     write_timeout: Duration::from_secs(5),
@@ -107,6 +106,7 @@ impl OpsEndpoint {
             }),
             limits: LIMITS,
             trusted_proxies: TrustedProxies::default(),
+            meter: None,
             draining: CancellationToken::new(),
         };
         let task = tokio::spawn(server.run(stop.clone().cancelled_owned()));

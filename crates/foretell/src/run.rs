@@ -15,7 +15,7 @@ use app::test_clock::TestClock;
 use chain::{Chain, ChainIdentity, Contracts, DeploySettings, Nodes, Role, Signer};
 use domain::Clock;
 use embedded_chain::{EmbeddedError, EmbeddedNode, Genesis};
-use http_kit::{AppState, ResponseCache, Route, ServeLimits, Server, Shared};
+use http_kit::{AppState, ConnectionMeter, ResponseCache, Route, ServeLimits, Server, Shared};
 use protocol::CursorCodec;
 use secrecy::ExposeSecret;
 use tokio::net::{TcpListener, TcpSocket};
@@ -402,8 +402,9 @@ impl Serving {
         let of_refusals = Shared::clone(&state);
         let refuse = Arc::new(move |ip, unread| http_kit::refuse(&of_refusals, ip, unread));
         let trusted_proxies = state.trusted_proxies.clone();
+        let meter: Option<Arc<dyn ConnectionMeter>> = Some(Shared::clone(&state));
         let router = api::router(Shared::clone(&state)).merge(web::router(state));
-        let server = Server { listener, router, refuse, limits, trusted_proxies, draining };
+        let server = Server { listener, router, refuse, limits, trusted_proxies, meter, draining };
         let task = tokio::spawn(server.run(async move {
             // An error means that the sender was dropped together with the service.
             drop(stopped.wait_for(|stop| *stop).await);
