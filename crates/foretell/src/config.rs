@@ -15,7 +15,7 @@ use domain::Usdc;
 use domain::passkey::{RelyingParty, RelyingPartyError};
 use domain::rate::Scope;
 use domain::webhook::target::TargetPolicy;
-use http_kit::{McpSettings, ServeLimits};
+use http_kit::{ConnectionLimits, McpSettings, ServeLimits};
 use ipnet::IpNet;
 use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret, SecretString};
@@ -729,10 +729,20 @@ impl Settings {
         }
         let environment = self.environment.unwrap_or(EnvironmentSetting::Test);
         let act_limits = OwnerActLimits::of(environment.into());
+        let per_address = self.max_connections_per_address;
+        // The default share of a network must not cut off what an older setting allows one address.
+        let wider = |scope| {
+            let share = Budget::Connections.default_share(scope).limit();
+            per_address.filter(|limit| share.is_some_and(|share| share < *limit as u64))
+        };
         let older = [
             (Budget::Streams, Scope::Total, self.max_streams),
+            // Each of these browsers follows ten markets, on average.
+            (Budget::Topics, Scope::Total, self.max_streams.map(|streams| streams.saturating_mul(10))),
             (Budget::Connections, Scope::Total, self.max_connections),
-            (Budget::Connections, Scope::Address, self.max_connections_per_address),
+            (Budget::Connections, Scope::Address, per_address),
+            (Budget::Connections, Scope::Network, wider(Scope::Network)),
+            (Budget::Connections, Scope::Site, wider(Scope::Site)),
         ];
         let budgets = budgets(&older, self.budget);
         let config = ResolvedConfig {
@@ -1002,19 +1012,16 @@ fn budgets(older: &[(Budget, Scope, Option<usize>)], given: Option<Vec<BudgetSet
 }
 
 fn connections(budgets: &BudgetShares) -> Result<ServeLimits, ConfigError> {
-    let limit = |scope| {
-        let limit = budgets.share(Budget::Connections, scope).limit();
-        limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
-    };
-    let (total, per_address) = (limit(Scope::Total), limit(Scope::Address));
-    if total == 0 || per_address == 0 {
+    let connections = ConnectionLimits::of_budget(budgets);
+    let ConnectionLimits { address, network, site, total } = connections;
+    if [address, network, site, total].contains(&0) {
         return Err(ConfigError::Value(
-            "max-connections and max-connections-per-address must be at least 1".to_owned(),
+            "max-connections, max-connections-per-address and the shares of the budget connections must be \
+             at least 1"
+                .to_owned(),
         ));
     }
-    // The limit is also a number of permits.
-    let total = total.min(tokio::sync::Semaphore::MAX_PERMITS);
-    Ok(ServeLimits { connections: total, connections_per_address: per_address, ..ServeLimits::default() })
+    Ok(ServeLimits { connections, ..ServeLimits::default() })
 }
 
 /// Deserializes the table of the file: a table for each budget, with its shares.
@@ -1316,7 +1323,8 @@ mod tests {
         let share = |scope| config.budgets.share(Budget::Streams, scope);
         assert_eq!(share(Scope::Address), Share::new(5));
         assert_eq!((share(Scope::Network), share(Scope::Total)), (Share::OFF, Share::new(7)));
-        assert_eq!(config.connections.connections, 60);
+        assert_eq!(config.budgets.share(Budget::Topics, Scope::Total), Share::new(70));
+        assert_eq!(config.connections.connections.total, 60);
         let refused = |text: &str| toml::from_str::<Settings>(text).unwrap_err().message().to_owned();
         assert!(refused("[budgets.steams]\naddress = 3").starts_with("steams is no budget"));
         assert!(refused("[budgets.streams]\naddress = \"no\"").contains("streams.address must be"));
@@ -1324,10 +1332,23 @@ mod tests {
 
     #[test]
     fn the_limits_of_connections_are_at_least_one() {
-        let decide = |text: &str| toml::from_str::<Settings>(text).unwrap().decide().map(|it| it.connections);
-        let limits = decide("max-connections = 9\nmax-connections-per-address = 3").unwrap();
-        assert_eq!((limits.connections, limits.connections_per_address), (9, 3));
-        assert!(decide("max-connections = 0").is_err() && decide("max-connections-per-address = 0").is_err());
+        let decide = |text: &str| {
+            toml::from_str::<Settings>(text).unwrap().decide().map(|it| it.connections.connections)
+        };
+        let ConnectionLimits { address, network, site, total } =
+            decide("max-connections = 9\nmax-connections-per-address = 3").unwrap();
+        assert_eq!((address, network, site, total), (3, 1_024, 1_024, 9));
+        let many = decide("max-connections-per-address = 2000").unwrap();
+        assert_eq!((many.address, many.network, many.site), (2_000, 2_000, 2_000));
+        let chosen =
+            "max-connections-per-address = 2000\n[budgets.connections]\nnetwork = 50\nsite = \"off\"";
+        let chosen = decide(chosen).unwrap();
+        assert_eq!((chosen.address, chosen.network, chosen.site), (2_000, 50, usize::MAX));
+        for none in
+            ["max-connections = 0", "max-connections-per-address = 0", "[budgets.connections]\nsite = 0"]
+        {
+            assert!(decide(none).is_err(), "{none}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
-use http_kit::{ServeLimits, Server, TrustedProxies};
+use http_kit::{ConnectionLimits, ServeLimits, Server, TrustedProxies};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -39,8 +39,12 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 pub const MAX_CONNECTIONS: usize = 64;
 
 const LIMITS: ServeLimits = ServeLimits {
-    connections: MAX_CONNECTIONS,
-    connections_per_address: MAX_CONNECTIONS,
+    connections: ConnectionLimits {
+        address: MAX_CONNECTIONS,
+        network: MAX_CONNECTIONS,
+        site: MAX_CONNECTIONS,
+        total: MAX_CONNECTIONS,
+    },
     first_byte_timeout: Duration::from_secs(5),
     header_timeout: Duration::from_secs(5),
     write_timeout: Duration::from_secs(5),
@@ -110,6 +114,7 @@ impl OpsEndpoint {
             }),
             limits: LIMITS,
             trusted_proxies: TrustedProxies::default(),
+            meter: None,
             draining: CancellationToken::new(),
             metrics: None,
         };

@@ -16,7 +16,7 @@ use app::test_clock::TestClock;
 use chain::{Chain, ChainIdentity, Contracts, DeploySettings, Nodes, Role, Signer};
 use domain::Clock;
 use embedded_chain::{EmbeddedError, EmbeddedNode, Genesis};
-use http_kit::{AppState, ResponseCache, Route, ServeLimits, Server, Shared};
+use http_kit::{AppState, ConnectionMeter, ResponseCache, Route, ServeLimits, Server, Shared};
 use protocol::CursorCodec;
 use secrecy::ExposeSecret;
 use tokio::net::{TcpListener, TcpSocket};
@@ -418,9 +418,10 @@ impl Serving {
         let trusted_proxies = state.trusted_proxies.clone();
         let metrics = Arc::clone(&state.ctx.process.metrics);
         metrics.routes(routes().map(|route| (RouteLabel::of(route.path), method_label(route))));
+        let meter: Option<Arc<dyn ConnectionMeter>> = Some(Shared::clone(&state));
         let router = api::router(Shared::clone(&state)).merge(web::router(state));
         let metrics = Some(metrics);
-        let server = Server { listener, router, refuse, limits, trusted_proxies, draining, metrics };
+        let server = Server { listener, router, refuse, limits, trusted_proxies, meter, draining, metrics };
         let task = tokio::spawn(server.run(async move {
             // An error means that the sender was dropped together with the service.
             drop(stopped.wait_for(|stop| *stop).await);

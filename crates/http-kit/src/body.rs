@@ -1,11 +1,14 @@
 //! JSON request bodies: limited in size and time, and parsed strictly. Unknown and repeated members
 //! are rejected, because a typo must not cost money.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
+use app::limits::Budgets;
+use app::limits::budget::Budget;
 use app::{AppError, Submission};
-use axum::body::Bytes;
-use axum::extract::{FromRequest, Request};
+use axum::body::{Bytes, HttpBody};
+use axum::extract::{FromRef, FromRequest, Request};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use domain::ErrorCode;
@@ -13,7 +16,8 @@ use domain::trade::FieldError;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use protocol::document::{self, DocumentFaults, DocumentNode, Members};
 
-use super::Problem;
+use super::rate::address_of;
+use super::{Problem, Shared};
 
 /// Maximum size of a body.
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -41,46 +45,76 @@ pub struct Body<T> {
     pub raw: Bytes,
 }
 
-impl<T: JsonBody, S: Sync> FromRequest<S> for Body<T> {
+impl<T: JsonBody, S: Sync> FromRequest<S> for Body<T>
+where
+    Shared: FromRef<S>,
+{
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Self::Rejection> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
         if !is_json(request.headers()) {
             return Err(Problem::new(ErrorCode::UnsupportedMediaType));
         }
-        let raw = read_body(request).await?;
+        let raw = read_body(&Shared::from_ref(state), request).await?;
         let value = parse(&raw).map_err(|errors| AppError::validation(&errors))?;
         Ok(Self { value, raw })
     }
 }
 
-/// Reads a whole body.
+/// Reads a whole body, within the budgets of its client.
 ///
 /// # Errors
 ///
-/// `PAYLOAD_TOO_LARGE` if the body exceeds the limit, and `REQUEST_TIMEOUT` if it arrives too
-/// slowly.
-pub async fn read_body(request: Request) -> Result<Bytes, AppError> {
+/// `PAYLOAD_TOO_LARGE` if the body exceeds the limit, `REQUEST_TIMEOUT` if it arrives too slowly, and
+/// `RATE_LIMIT_EXCEEDED` if the client's network or all clients together are sending too much.
+pub async fn read_body(app: &Shared, request: Request) -> Result<Bytes, AppError> {
+    let ip = address_of(&request);
     let (parts, body) = request.into_parts();
-    collect(&parts.headers, body).await
+    collect(app.ctx.budgets(), ip, &parts.headers, body).await
 }
 
 /// Like [`read_body`], for a body that was taken from a request with these headers.
-pub(super) async fn collect(headers: &HeaderMap, body: axum::body::Body) -> Result<Bytes, AppError> {
+pub(super) async fn collect(
+    budgets: &Budgets,
+    ip: IpAddr,
+    headers: &HeaderMap,
+    body: axum::body::Body,
+) -> Result<Bytes, AppError> {
     check_announced_length(headers)?;
-    // Limit the bytes too, because chunked bodies declare no length.
-    let body = Limited::new(body, MAX_BODY_BYTES).collect();
-    match tokio::time::timeout(BODY_DEADLINE, body).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
-            Err(AppError::new(ErrorCode::PayloadTooLarge))
-        }
-        Ok(Err(error)) => Err(AppError::field("", "must be sent completely").caused_by(error)),
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
+    let _place = budgets.enter(Budget::Bodies, ip).map_err(AppError::from)?;
+    match tokio::time::timeout(BODY_DEADLINE, receive(budgets, ip, body)).await {
+        Ok(received) => received,
         Err(_) => {
             let detail = "The body did not arrive within 8 seconds. Nothing was stored.";
             Err(AppError::new(ErrorCode::RequestTimeout).detail(detail).submission(Submission::NotSubmitted))
         }
     }
+}
+
+/// Receives a body piece by piece. The bytes count as they arrive: a client that only announces many
+/// takes nothing from others.
+async fn receive(budgets: &Budgets, ip: IpAddr, body: axum::body::Body) -> Result<Bytes, AppError> {
+    let mut held = budgets.enter_many(Budget::BodyBytes, ip, 0).map_err(AppError::from)?;
+    // Limit the bytes too, because chunked bodies declare no length.
+    let mut body = Limited::new(body, MAX_BODY_BYTES);
+    let mut received = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                AppError::new(ErrorCode::PayloadTooLarge)
+            } else {
+                AppError::field("", "must be sent completely").caused_by(error)
+            }
+        })?;
+        // Trailers mean nothing here.
+        let Ok(piece) = frame.into_data() else { continue };
+        budgets.enlarge(&mut held, piece.len() as u64).map_err(AppError::from)?;
+        received.extend_from_slice(&piece);
+    }
+    Ok(received.into())
 }
 
 /// Rejects a body by its announced length, so that the client can stop sending. Routes that read no
@@ -151,7 +185,12 @@ pub fn read_object<T: JsonBody>(node: DocumentNode) -> Result<T, Vec<FieldError>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use app::limits::Limits;
+    use app::limits::budget::BudgetShares;
     use axum::http::{HeaderName, HeaderValue};
+    use futures::{FutureExt, StreamExt};
+    use std::convert::Infallible;
+    use std::sync::Arc;
 
     struct Sample;
 
@@ -243,11 +282,49 @@ mod tests {
         assert!(!of(&[(CONTENT_TYPE, "application/json"), (CONTENT_ENCODING, "gzip")]));
     }
 
+    async fn collected(limits: &Limits, ip: [u8; 4], body: axum::body::Body) -> Result<Bytes, AppError> {
+        collect(limits.budgets(), ip.into(), &HeaderMap::new(), body).await
+    }
+
     #[tokio::test]
     async fn a_body_has_at_most_64_kib() {
-        let of = |len: usize| Request::new(axum::body::Body::from(vec![b' '; len]));
-        assert!(read_body(of(MAX_BODY_BYTES)).await.is_ok());
-        let refused = read_body(of(MAX_BODY_BYTES + 1)).await.unwrap_err();
+        let limits = Limits::memory();
+        let of = |len: usize| collected(&limits, [192, 0, 2, 1], axum::body::Body::from(vec![b' '; len]));
+        assert_eq!(of(MAX_BODY_BYTES).await.unwrap().len(), MAX_BODY_BYTES);
+        assert_eq!(of(0).await.unwrap().len(), 0);
+        let refused = of(MAX_BODY_BYTES + 1).await.unwrap_err();
         assert_eq!(refused.code, ErrorCode::PayloadTooLarge);
+        let budgets = limits.budgets();
+        assert_eq!((budgets.in_use(Budget::Bodies), budgets.in_use(Budget::BodyBytes)), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn bodies_and_their_bytes_are_within_the_budgets_of_a_network_while_they_arrive() {
+        let settings = ["bodies.network=2", "body-bytes.network=10"].map(|text| text.parse().unwrap());
+        let limits = Limits::memory().with_budgets(BudgetShares::default().with(settings), Arc::default());
+        // Each body has sent 4 bytes and hangs.
+        let hanging = |ip| {
+            let first = futures::stream::once(async { Ok::<_, Infallible>("1234") });
+            let pieces = first.chain(futures::stream::pending());
+            let mut body = Box::pin(collected(&limits, ip, axum::body::Body::from_stream(pieces)));
+            assert!(body.as_mut().now_or_never().is_none());
+            body
+        };
+        let limiter = |refused: AppError| (refused.code, refused.extensions["limiter"].clone());
+        let is_over = (ErrorCode::RateLimitExceeded, serde_json::Value::from("bodies"));
+        let one = hanging([192, 0, 2, 1]);
+        // The bytes of a body that is sent at once count too.
+        let large = collected(&limits, [192, 0, 2, 2], axum::body::Body::from("1234567"));
+        assert_eq!(limiter(large.await.unwrap_err()), is_over);
+        let other = hanging([192, 0, 2, 2]);
+        let budgets = limits.budgets();
+        assert_eq!((budgets.in_use(Budget::Bodies), budgets.in_use(Budget::BodyBytes)), (2, 8));
+        let third = || collected(&limits, [192, 0, 2, 3], axum::body::Body::from("1"));
+        assert_eq!(limiter(third().await.unwrap_err()), is_over);
+        collected(&limits, [192, 0, 3, 1], axum::body::Body::from("12345678")).await.unwrap();
+        drop(one);
+        assert_eq!(third().await.unwrap(), "1");
+        drop(other);
+        assert_eq!((budgets.in_use(Budget::Bodies), budgets.in_use(Budget::BodyBytes)), (0, 0));
     }
 }

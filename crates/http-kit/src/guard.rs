@@ -6,6 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use app::caller::Caller;
+use app::limits::budget::Budget;
 use app::{AppError, Submission};
 use axum::extract::Request;
 use axum::http::header::CACHE_CONTROL;
@@ -158,9 +159,9 @@ async fn admit_caller(
     // Record that the key works from this address, which exempts it from the address's lockout for
     // a day.
     app::keys::note_success(&app.ctx, &secret, ip).await;
-    let process = &app.ctx.process;
-    let may_sample = || process.limits.take_sample(caller.user_id(), app.ctx.now());
-    found.names_trace = process.traces.join_caller(may_sample);
+    let (client, now) = ((ip, caller.user_id()), app.ctx.now());
+    let may_sample = || app.ctx.budgets().spend_here(Budget::TraceSamples, client, now).is_ok();
+    found.names_trace = app.ctx.process.traces.join_caller(may_sample);
     Ok(caller)
 }
 

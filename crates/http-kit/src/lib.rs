@@ -58,6 +58,7 @@ pub use caller::{
     TradesWrite, WebhooksManage,
 };
 pub use client_ip::client_ip;
+pub use connections::{ConnectionLimits, ConnectionMeter};
 pub use envelope::{CachedBody, with_meta};
 pub use envelope::{List, Meta, Pagination, Plain, Single, json};
 pub use etag::StablePart;

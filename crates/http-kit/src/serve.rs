@@ -1,19 +1,22 @@
-//! The HTTP server. It limits the number of connections (in total and per network), the time until
+//! The HTTP server. It limits the number of connections (in total, per address and per network), the time until
 //! a first byte, headers and reads of a response, and the duration of a shutdown.
 
+use std::any::Any;
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use app::limits::budget::{Budget, BudgetShares};
 use app::metrics::Metrics;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::ConnectInfo;
 use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
+use domain::rate::Scope;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -23,20 +26,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use super::TrustedProxies;
-use super::connections::{Admission, Answering, Connections, Place};
+use super::connections::{Admission, Answering, ConnectionLimits, ConnectionMeter, Connections, Place};
 use super::last_connections::{self, LastConnections};
 use super::unread::{Refuse, ReplacingStream};
+use super::{AppState, TrustedProxies};
 
 /// Limits of a [`Server`].
 #[derive(Debug, Clone, Copy)]
 pub struct ServeLimits {
-    /// Maximum number of open connections. At the limit, an idle one gives way to a new one. If all
-    /// are busy, further ones wait in the listener's queue.
-    pub connections: usize,
-    /// Maximum number of open connections of one address (IPv6: of one /64). At the limit, an idle
-    /// one gives way to a new one. If all are busy, further ones are closed.
-    pub connections_per_address: usize,
+    /// Maximum numbers of open connections. At a limit, an idle one gives way to a new one. If all are
+    /// busy, further ones are closed, or wait in the listener's queue if it is the limit of the total.
+    pub connections: ConnectionLimits,
     /// Maximum time until the first byte of a new connection.
     pub first_byte_timeout: Duration,
     /// Maximum time for a request's headers to arrive, and for a connection to be idle between
@@ -51,8 +51,7 @@ pub struct ServeLimits {
 impl Default for ServeLimits {
     fn default() -> Self {
         Self {
-            connections: 4_096,
-            connections_per_address: 512,
+            connections: ConnectionLimits::of_budget(&BudgetShares::default()),
             first_byte_timeout: Duration::from_secs(5),
             header_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(15),
@@ -75,6 +74,33 @@ const LAST_FIRST_BYTE: Duration = Duration::from_secs(2);
 /// shutdown began is still answered.
 const LAST_REQUEST: Duration = Duration::from_millis(100);
 
+impl ConnectionLimits {
+    /// Returns the limits of the public listener.
+    pub fn of_budget(shares: &BudgetShares) -> Self {
+        let limit = |scope| {
+            let limit = shares.share(Budget::Connections, scope).limit();
+            limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+        };
+        Self {
+            address: limit(Scope::Address),
+            network: limit(Scope::Network),
+            site: limit(Scope::Site),
+            total: limit(Scope::Total),
+        }
+    }
+}
+
+/// The connections of the public listener, as their budget counts them.
+impl ConnectionMeter for AppState {
+    fn opened(&self, ip: IpAddr, is_exempt: bool) -> Box<dyn Any + Send + Sync> {
+        Box::new(self.ctx.budgets().count_admitted(Budget::Connections, ip, is_exempt))
+    }
+
+    fn refused(&self, scope: Scope) {
+        self.ctx.budgets().count_refused(Budget::Connections, scope);
+    }
+}
+
 /// An HTTP server on one listener.
 pub struct Server {
     pub listener: TcpListener,
@@ -82,9 +108,11 @@ pub struct Server {
     /// Writes the response to requests that cannot be parsed.
     pub refuse: Refuse,
     pub limits: ServeLimits,
-    /// Trusted proxies. Their connections carry many clients, so `connections_per_address` does not
-    /// apply to them.
+    /// Trusted proxies. Their connections carry many clients, so only the limit of the total applies to
+    /// them.
     pub trusted_proxies: TrustedProxies,
+    /// Counts the connections, if they use a budget.
+    pub meter: Option<Arc<dyn ConnectionMeter>>,
     /// Cancelled when clients must move to another process: from then on each response closes its
     /// connection. A shutdown cancels it too.
     pub draining: CancellationToken,
@@ -111,12 +139,11 @@ impl Server {
     /// Serves until `shutdown` completes. Then answers the connections that were made before, closes
     /// the listener, and returns once all connections are closed or the drain period is over.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let Self { listener, router, refuse, limits, trusted_proxies, draining, metrics } = self;
+        let Self { listener, router, refuse, limits, trusted_proxies, meter, draining, metrics } = self;
         if let Some(metrics) = &metrics {
-            metrics.allow_connections(limits.connections);
+            metrics.allow_connections(limits.connections.total);
         }
-        let connections =
-            Connections::new(limits.connections, limits.connections_per_address, trusted_proxies);
+        let connections = Connections::new(limits.connections, trusted_proxies, meter);
         let (stopping, cut) = (CancellationToken::new(), CancellationToken::new());
         let open = TaskTracker::new();
         let shared = Shared { router, refuse, limits, draining, metrics, stopping, cut, open };
@@ -160,7 +187,7 @@ async fn accept_last(listener: TcpListener, connections: &Connections, shared: &
     let mut last = LastConnections::of(listener);
     while let Some((stream, peer)) = last.next().await {
         // Nobody can be told to wait any more, so a full server exceeds its limit by the length of the
-        // queue at most. The limit of each address holds.
+        // queue at most. The limits of addresses and networks hold.
         match connections.admit(peer.ip()) {
             Admission::Admitted(place) => shared.spawn(stream, peer, place),
             Admission::Full => shared.spawn(stream, peer, connections.admit_beyond(peer.ip())),
@@ -321,6 +348,7 @@ mod tests {
             refuse,
             limits,
             trusted_proxies: TrustedProxies::default(),
+            meter: None,
             draining: CancellationToken::new(),
             metrics: None,
         };
@@ -355,6 +383,7 @@ mod tests {
             refuse: Arc::new(|_, _| Vec::new()),
             limits: ServeLimits::default(),
             trusted_proxies: TrustedProxies::default(),
+            meter: None,
             draining: draining.clone(),
             metrics: None,
         };
@@ -448,6 +477,12 @@ mod tests {
         assert_eq!(answer(address, "").await, "");
     }
 
+    /// Limits the connections of all and of each address.
+    fn limits_of(total: usize, address: usize) -> ServeLimits {
+        let connections = ConnectionLimits { address, network: usize::MAX, site: usize::MAX, total };
+        ServeLimits { connections, ..ServeLimits::default() }
+    }
+
     async fn connect_from(source: [u8; 4], to: SocketAddr) -> TcpStream {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind((source, 0).into()).unwrap();
@@ -456,7 +491,7 @@ mod tests {
 
     #[tokio::test]
     async fn half_open_connections_of_one_address_do_not_delay_another() {
-        let limits = ServeLimits { connections: 60, connections_per_address: 50, ..ServeLimits::default() };
+        let limits = limits_of(60, 50);
         let (address, _stop, _server) = started(limits).await;
         let mut flood = Vec::new();
         for _ in 0..400 {
@@ -483,7 +518,7 @@ mod tests {
 
     #[tokio::test]
     async fn idle_connections_of_many_addresses_give_way_to_a_new_one() {
-        let limits = ServeLimits { connections: 100, connections_per_address: 50, ..ServeLimits::default() };
+        let limits = limits_of(100, 50);
         let (address, _stop, _server) = started(limits).await;
         let mut kept = connect_from([127, 0, 0, 100], address).await;
         kept.write_all(b"GET /hang HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
@@ -570,6 +605,7 @@ mod tests {
             refuse,
             limits,
             trusted_proxies: TrustedProxies::default(),
+            meter: None,
             draining: CancellationToken::new(),
             metrics: None,
         };

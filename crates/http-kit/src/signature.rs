@@ -10,6 +10,7 @@ use domain::signature::{SignatureHeader, SignatureRefusal, SignedRequest};
 use store::keys::Key;
 
 use super::body::collect;
+use super::rate::address_of;
 
 const X_SERVICE_SIGNATURE: HeaderName = HeaderName::from_static("x-service-signature");
 
@@ -24,7 +25,7 @@ pub(super) async fn check(request: &mut Request, secret: &str, key: &Key, ctx: &
     // Check the header and its timestamp before waiting for the body.
     let signature = SignatureHeader::read(&text, ctx.now()).map_err(invalid)?;
     let sent = std::mem::replace(request.body_mut(), Body::empty());
-    let body = collect(request.headers(), sent).await?;
+    let body = collect(ctx.budgets(), address_of(request), request.headers(), sent).await?;
     let (method, path) = (request.method().as_str(), request.uri().path());
     signature.verify(secret, SignedRequest { method, path, body: &body }).map_err(invalid)?;
     *request.body_mut() = Body::from(body);

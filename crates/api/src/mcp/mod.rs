@@ -80,7 +80,7 @@ async fn handle(
     // The library reads the host, which was checked above.
     headers.insert(HOST, HeaderValue::from_static("localhost"));
     let (parts, body) = request.into_parts();
-    let raw = read_body(Request::from_parts(parts.clone(), body)).await?;
+    let raw = read_body(&app, Request::from_parts(parts.clone(), body)).await?;
     let Message { arguments } = Message::read(&raw)?;
     let session = Arc::new(Session::new(
         app,

@@ -141,10 +141,15 @@ macro_rules! budgets {
 
 // [user, address, network, site, total]
 budgets! {
-    /// Open HTTP connections. Above the total, further ones wait.
+    /// Open HTTP connections. At a limit, an idle one gives way. If there is none, a further one is
+    /// closed, or waits if it is the total that is used up.
     Connections = "connections", Concurrent, "connections", "open connections", [OFF, 512, 1_024, 1_024, 4_096];
     /// Requests whose body is being read.
     Bodies = "bodies", Concurrent, "bodies", "request bodies that are being received", [OFF, 64, 128, 256, 1_024];
+    /// What has arrived of these bodies. A body has at most 64 KiB, so the shares of `bodies` alone would
+    /// allow twice as much.
+    BodyBytes = "body-bytes", Concurrent, "bodies", "bytes of request bodies that are being received",
+        [OFF, 2_097_152, 4_194_304, 8_388_608, 33_554_432];
     /// Requests without an accepted key to routes without a limit of their own.
     Requests = "requests", PerMinute, "address", "requests without an accepted key", [OFF, 300, 2_400, 9_600, OFF];
     /// Requests to a route with a limit of its own. The shares are multiples of that limit.
@@ -174,8 +179,8 @@ budgets! {
     ActGas = "act-gas", PerDay, "act-gas", "units of gas for acts", [3_000_000, 6_000_000, 12_000_000, 24_000_000, 60_000_000];
     /// Entries of one kind in the log of what a user does. The number of users is limited by sign-ups.
     LogEntries = "log-entries", Kept, "log-entries", "entries of each kind in a user's log", [20, OFF, OFF, OFF, OFF];
-    /// Traces that anonymous requests ask to be kept by their `traceparent`.
-    TraceSamples = "trace-samples", PerMinute, "trace-samples", "traces that clients ask for", [OFF, 6, 24, 48, 120];
+    /// Traces that users have sampled by naming their ids in `traceparent`. Anonymous requests name none.
+    TraceSamples = "trace-samples", PerMinute, "trace-samples", "traces that clients ask for", [60, 120, 240, 480, 600];
 }
 
 impl fmt::Display for Budget {
@@ -312,6 +317,47 @@ mod tests {
         for wrong in ["-1", "1.5", "", "4503599627370497"] {
             let expected = "streams.total must be a whole number up to 4503599627370496, or off";
             assert_eq!(error(&format!("streams.total={wrong}")), expected);
+        }
+    }
+
+    /// The calls that enforce a budget, or read its share for code that counts by itself.
+    const USES: [&str; 8] = [
+        "enter(",
+        "enter_many(",
+        "spend(",
+        "spend_amount(",
+        "spend_here(",
+        "spend_wider(",
+        "spend_wider_here(",
+        "share(",
+    ];
+
+    /// Appends the code of a directory without white space, tests and this table.
+    fn read_code(directory: &Path, code: &mut String) {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                read_code(&path, code);
+            } else if path.extension().is_some_and(|it| it == "rs") && !path.ends_with("limits/budget.rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                let shipped = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+                code.extend(shipped.chars().filter(|char| !char.is_whitespace()));
+            }
+        }
+    }
+
+    #[test]
+    fn every_budget_is_enforced_by_some_code() {
+        let mut code = String::new();
+        for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap() {
+            let source = entry.unwrap().path().join("src");
+            if source.is_dir() {
+                read_code(&source, &mut code);
+            }
+        }
+        for budget in Budget::ALL {
+            let is_enforced = USES.iter().any(|call| code.contains(&format!("{call}Budget::{budget:?},")));
+            assert!(is_enforced, "{budget} is in the table, but nothing enforces it");
         }
     }
 

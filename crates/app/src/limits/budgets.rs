@@ -215,22 +215,48 @@ impl Budgets {
         amount: u64,
     ) -> Result<Place, Refused> {
         let counted = self.counted(budget, client.into(), 1);
+        self.occupy(budget, &counted, amount)?;
+        Ok(Place { in_use: Arc::clone(&self.in_use), budget, counted, amount })
+    }
+
+    /// Counts more concurrent uses with a place, such as the bytes of a body that arrive.
+    ///
+    /// # Errors
+    /// Those of [`enter`](Self::enter). The place then keeps what it had.
+    pub fn enlarge(&self, place: &mut Place, amount: u64) -> Result<(), Refused> {
+        self.occupy(place.budget, &place.counted, amount)?;
+        place.amount += amount;
+        Ok(())
+    }
+
+    /// Counts a concurrent use that other code has admitted by the shares of the budget. With
+    /// `only_total`, it uses no share of its address and networks.
+    pub fn count_admitted(&self, budget: Budget, client: impl Into<Client>, only_total: bool) -> Place {
+        let mut counted = self.counted(budget, client.into(), 1);
+        counted.retain(|counted| !only_total || counted.scope == Scope::Total);
+        add_uses(&mut self.in_use.lock(), budget, &counted, 1);
+        Place { in_use: Arc::clone(&self.in_use), budget, counted, amount: 1 }
+    }
+
+    /// Records that other code has refused a use by the share of a scope.
+    pub fn count_refused(&self, budget: Budget, scope: Scope) {
+        self.metrics.budget_refusal(budget.as_str(), scope.as_str());
+    }
+
+    /// Counts concurrent uses in all scopes, or in none.
+    fn occupy(&self, budget: Budget, counted: &[Counted], amount: u64) -> Result<(), Refused> {
         let mut in_use = self.in_use.lock();
         let used = |counted: &Counted| {
             in_use.get(&(budget, counted.scope, counted.holder)).copied().unwrap_or_default()
         };
-        if let Some(full) =
-            counted.iter().find(|counted| used(counted).saturating_add(amount) > counted.limit)
-        {
+        let full = counted.iter().find(|counted| used(counted).saturating_add(amount) > counted.limit);
+        if let Some(full) = full {
             // Unlock before counting: metrics have a lock of their own.
             drop(in_use);
             return Err(self.refuse(budget, *full, CONCURRENT_RETRY_S));
         }
-        for Counted { scope, holder, .. } in &counted {
-            *in_use.entry((budget, *scope, *holder)).or_default() += amount;
-        }
-        drop(in_use);
-        Ok(Place { in_use: Arc::clone(&self.in_use), budget, counted, amount })
+        add_uses(&mut in_use, budget, counted, amount);
+        Ok(())
     }
 
     /// Counts one use of `client` within the budget's window.
@@ -418,6 +444,12 @@ impl Budgets {
     }
 }
 
+fn add_uses(in_use: &mut InUse, budget: Budget, counted: &[Counted], amount: u64) {
+    for Counted { scope, holder, .. } in counted {
+        *in_use.entry((budget, *scope, *holder)).or_default() += amount;
+    }
+}
+
 /// Returns the shares that have a limit.
 fn limited(shares: &BudgetShares) -> impl Iterator<Item = (Budget, Scope, u64)> {
     let pairs = Budget::ALL.iter().flat_map(|budget| Scope::ALL.iter().map(|scope| (*budget, *scope)));
@@ -425,14 +457,6 @@ fn limited(shares: &BudgetShares) -> impl Iterator<Item = (Budget, Scope, u64)> 
 }
 
 impl Place {
-    /// Changes the amount of the place, for instance when a stream follows fewer markets.
-    pub fn shrink_to(&mut self, amount: u64) {
-        if amount < self.amount {
-            self.free(self.amount - amount);
-            self.amount = amount;
-        }
-    }
-
     fn free(&self, amount: u64) {
         let mut in_use = self.in_use.lock();
         for Counted { scope, holder, .. } in &self.counted {

@@ -25,7 +25,6 @@ use std::time::Duration;
 use domain::ids::UserId;
 use domain::rate::{RateDecision, Scope, SlidingWindow, network_in, network_of};
 use domain::{ErrorCode, Timestamp};
-use parking_lot::Mutex;
 
 use crate::AppError;
 use crate::metrics::Metrics;
@@ -40,15 +39,9 @@ pub use budgets::{Budgets, Client, NotSpent, Place, Refused};
 pub use failures::{CredentialMark, FailureKind};
 pub use familiar::KeyMark;
 
-/// The default number of requests per minute from one address without a valid key.
-pub const ADDRESS_LIMIT: u32 = 300;
 /// The maximum number of tracked addresses. A client with more addresses than this cannot be
 /// stopped by a limit per address.
 const MAX_ADDRESSES: usize = 128 * 1_024;
-/// Traces per minute that one user has sampled by naming their ids.
-const USER_SAMPLES: u32 = 60;
-/// The same of all users of this process together.
-const MAX_SAMPLES: u32 = 600;
 /// The retry time in seconds when the limiter does not respond.
 pub const UNAVAILABLE_RETRY_S: u32 = 1;
 /// The timeout of a Redis connection, and of a command.
@@ -105,9 +98,6 @@ pub struct Limits {
     addresses: Table<IpAddr, SlidingWindow>,
     /// Uses of keys that this process has seen.
     familiar: Table<(IpAddr, KeyMark), LastUse>,
-    /// Traces that are sampled because users named their ids.
-    samples: Table<UserId, SlidingWindow>,
-    all_samples: Mutex<SlidingWindow>,
     budgets: Budgets,
 }
 
@@ -173,14 +163,8 @@ impl Limits {
 
     fn over(shared: Shared) -> Self {
         let budgets = Budgets::new(BudgetShares::default(), shared.redis(), Arc::default());
-        Self {
-            shared,
-            addresses: Table::bounded(MAX_ADDRESSES),
-            familiar: Table::bounded(MAX_ADDRESSES),
-            samples: Table::unbounded(),
-            all_samples: Mutex::default(),
-            budgets,
-        }
+        let (addresses, familiar) = (Table::bounded(MAX_ADDRESSES), Table::bounded(MAX_ADDRESSES));
+        Self { shared, addresses, familiar, budgets }
     }
 
     /// Sets the shares of the budgets and the metrics that count refusals. Call it before the limits
@@ -353,12 +337,6 @@ impl Limits {
             Ok(()) => AddressDecision { rate, refused: None },
             Err(refused) => AddressDecision::of_network(rate, refused),
         }
-    }
-
-    /// Takes one of the user's samples: returns whether a trace whose id the user chose may be sampled.
-    pub fn take_sample(&self, user: UserId, now: Timestamp) -> bool {
-        let is_within = self.samples.with(user, now, |window| window.take(USER_SAMPLES, now)).allowed;
-        is_within && self.all_samples.lock().take(MAX_SAMPLES, now).allowed
     }
 
     /// Returns the address limiter's state without counting a request.

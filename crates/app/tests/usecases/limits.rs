@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use app::AppError;
-use app::limits::{ADDRESS_LIMIT, CredentialMark, FailureKind, KeyMark, LimitKind, Limits};
+use app::limits::{CredentialMark, FailureKind, KeyMark, LimitKind, Limits};
 use domain::ids::UserId;
 use domain::rate::{DEFAULT_FAILURES, Lockout, RateDecision, SlidingWindow, TokenBucket};
 use domain::time::DAY_MS;
@@ -326,7 +326,7 @@ fn an_invalid_url_is_rejected_without_echoing_it() {
 fn an_address_has_300_requests_a_minute_in_every_process() {
     let limits = Limits::memory();
     let ip = "2001:db8::1".parse().unwrap();
-    for left in (0..ADDRESS_LIMIT).rev() {
+    for left in (0..limits.address_limit()).rev() {
         let decision = limits.take_address(ip, START).rate;
         assert_eq!((decision.allowed, decision.remaining), (true, left));
     }

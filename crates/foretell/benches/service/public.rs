@@ -56,8 +56,9 @@ pub fn from_everywhere(service: &Service, routes: &[String]) -> impl Fn(usize, u
     move |connection: usize, number: u64| {
         let mut ask = asks[(connection + number as usize) % asks.len()].clone();
         let address = (NEXT.fetch_add(1, Ordering::Relaxed) / OF_ADDRESS) as u32;
-        let [_, b, c, d] = address.to_be_bytes();
-        let address = HeaderValue::try_from(format!("10.{b}.{c}.{d}")).expect("an address");
+        // Each one is in an IPv6 /48 of its own, because networks have limits, too.
+        let (high, low) = (address >> 16, address & 0xffff);
+        let address = HeaderValue::try_from(format!("fd00:{high:x}:{low:x}::1")).expect("an address");
         ask.headers_mut().insert(FORWARDED, address);
         ask
     }

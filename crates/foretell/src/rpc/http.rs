@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use http_kit::{ServeLimits, Server, TrustedProxies};
+use http_kit::{ConnectionLimits, ServeLimits, Server, TrustedProxies};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -24,8 +24,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 const DEADLINE: Duration = Duration::from_secs(10);
 
 const LIMITS: ServeLimits = ServeLimits {
-    connections: 256,
-    connections_per_address: 128,
+    connections: ConnectionLimits { address: 128, network: 256, site: 256, total: 256 },
     first_byte_timeout: Duration::from_secs(5),
     header_timeout: Duration::from_secs(5),
     write_timeout: Duration::from_secs(15),
@@ -50,6 +49,7 @@ pub async fn serve(
         }),
         limits: LIMITS,
         trusted_proxies: TrustedProxies::default(),
+        meter: None,
         draining: CancellationToken::new(),
         metrics: None,
     };

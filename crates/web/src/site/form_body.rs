@@ -2,12 +2,12 @@
 //! JSON are base64url without padding.
 
 use app::AppError;
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRef, FromRequest, Request};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use domain::field_error::segment;
 use domain::text::{OutsideText, decode_form_component};
-use http_kit::{Problem, check_texts, read_body};
+use http_kit::{Problem, Shared, check_texts, read_body};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
@@ -49,11 +49,14 @@ impl FormFields {
     }
 }
 
-impl<S: Sync> FromRequest<S> for FormFields {
+impl<S: Sync> FromRequest<S> for FormFields
+where
+    Shared: FromRef<S>,
+{
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        Ok(Self::read(&read_body(request).await?)?)
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        Ok(Self::read(&read_body(&Shared::from_ref(state), request).await?)?)
     }
 }
 
@@ -61,11 +64,14 @@ impl<S: Sync> FromRequest<S> for FormFields {
 #[derive(Debug)]
 pub struct ScriptBody<T>(pub T);
 
-impl<T: DeserializeOwned, S: Sync> FromRequest<S> for ScriptBody<T> {
+impl<T: DeserializeOwned, S: Sync> FromRequest<S> for ScriptBody<T>
+where
+    Shared: FromRef<S>,
+{
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        let raw = read_body(request).await?;
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let raw = read_body(&Shared::from_ref(state), request).await?;
         // Derived types don't look for NUL in their texts.
         check_texts(&raw)?;
         let malformed =

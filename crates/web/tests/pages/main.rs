@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without fails it")]
 
 mod admin;
+mod budgets;
 mod cards;
 mod claims;
 mod confirmation;

@@ -2,18 +2,20 @@
 
 use serde_json::{Value, json};
 
-use app::limits::ADDRESS_LIMIT;
+use app::limits::budget::Budget;
+use domain::rate::Scope;
 use http_kit::PageSize;
 
 /// Returns `info`.
 pub fn info() -> Value {
+    let address_limit = Budget::Requests.default_share(Scope::Address);
     json!({
         "title": "Foretell public read API",
         "version": "1.0.0",
         "summary": "Public read access to threads, markets, organizations and partners of a prediction-market service.",
         "description": format!("The API needs no key, and web pages of any origin can read it. Requests \
             are limited by IP address: each route has its own limit per minute, which its description \
-            names; all other paths together have {ADDRESS_LIMIT}. Thread times are in seconds since \
+            names; all other paths together have {address_limit}. Thread times are in seconds since \
             the Unix epoch, a market's endTime is in milliseconds, and members that end in At are ISO \
             8601. Prices are numbers from 0 to 1, and volumes are whole US cents. Unknown values are \
             omitted and never null. Unknown parameters are ignored; known parameters with an invalid value \
