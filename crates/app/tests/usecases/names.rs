@@ -79,9 +79,8 @@ fn yaml(text: &str) -> Catalog {
 
 /// Returns the problems of a catalog, sorted.
 async fn refused(app: &TestApp, text: &str) -> Vec<String> {
-    let Err(ImportError::Refused(problems)) = import::plan(&app.ctx, &yaml(text)).await else {
-        panic!("{text}");
-    };
+    let error = import::plan(&app.ctx, &yaml(text)).await.unwrap_err();
+    let ImportError::Refused(problems) = error.locate(text, Format::Yaml) else { panic!("{text}") };
     let mut problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
     problems.sort_unstable();
     problems
@@ -212,12 +211,12 @@ markets:
         assert_eq!(
             refused(&app, alike).await,
             [
-                "/markets/1/question: must differ from the question of /markets/0 in the same thread in more than blanks, case and encoding, got \"WHO wins\"".to_owned(),
                 format!(
-                    "/threads/0/title: must differ from the title of the thread {} in more than blanks, case and encoding, got \"Jose\u{301} wins\"",
+                    "line 3: /threads/0/title: must differ from the title of the thread {} in more than blanks, case and encoding, got \"Jose\u{301} wins\"",
                     made.id
                 ),
-                "/threads/2/title: must not look like the title of /threads/1: one of them has letters of another alphabet, got \"\u{422}he cup\"".to_owned(),
+                "line 5: /threads/2/title: must not look like the title of /threads/1: one of them has letters of another alphabet, got \"\u{422}he cup\"".to_owned(),
+                "line 8: /markets/1/question: must differ from the question of /markets/0 in the same thread in more than blanks, case and encoding, got \"WHO wins\"".to_owned(),
             ]
         );
         assert_eq!(titles(&app).await, ["José wins"]);
@@ -250,8 +249,8 @@ markets:
 ";
         let problems = refused(&app, second).await;
         assert_eq!(problems.len(), 2, "{problems:?}");
-        assert!(problems[0].starts_with("/markets/0/question: must differ from the question of the market "));
-        assert!(problems[1].starts_with("/threads/0/title: must differ from the title of the thread "));
+        assert!(problems[0].starts_with("line 3: /threads/0/title: must differ from the title of the thread "));
+        assert!(problems[1].starts_with("line 5: /markets/0/question: must differ from the question of the market "));
         assert_eq!(titles(&app).await, made);
     }
 
