@@ -14,17 +14,19 @@ from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import json
 import re
 import subprocess
 import sys
 import tempfile
+import unicodedata
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
 COLUMNS = {"key", "thread", "question", "outcomes", "liquidity", "fee_percent", "trading_ends"}
-OPTIONAL = {"odds", "category", "tags", "description"}
+OPTIONAL = {"odds", "category", "tags", "description", "thread_key"}
 
 
 class Fault(Exception):
@@ -37,8 +39,17 @@ def words(text: str) -> list[str]:
 
 
 def key_of(title: str) -> str:
-    """The key of a thread. A new title is a new thread."""
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+    """The key of a thread. A new title is a new thread.
+
+    `Town hall` has the key `town-hall`. If words of a-z and 0-9 cannot say the whole title, a part of its hash follows.
+    Otherwise `C` and `C++`, or two titles in Cyrillic, would be one thread.
+    """
+    folded = " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", title).lower()).split())
+    key = re.sub(r"[^a-z0-9]+", "-", folded).strip("-")
+    if key == folded.replace(" ", "-") and len(key) <= 100:
+        return key
+    digest = hashlib.sha256(folded.encode()).hexdigest()[:12]
+    return f"{key[:80]}-{digest}".strip("-")
 
 
 def hundredths(text: str) -> int:
@@ -56,7 +67,7 @@ def market_of(row: dict[str, str]) -> dict[str, Any]:
     """A row as a market of the catalog. The service checks the values."""
     market: dict[str, Any] = {
         "key": row["key"],
-        "thread": key_of(row["thread"]),
+        "thread": row.get("thread_key") or key_of(row["thread"]),
         "question": row["question"],
         "outcomes": words(row["outcomes"]),
         # Decimals stay strings, so that none is rounded.
@@ -73,11 +84,11 @@ def market_of(row: dict[str, str]) -> dict[str, Any]:
     return market | {name: value for name, value in optional.items() if value}
 
 
-def read(file: Path) -> tuple[dict[str, Any], list[int]]:
-    """The catalog of a file, and the line of each market."""
+def read(file: Path) -> tuple[dict[str, Any], dict[str, list[int]]]:
+    """The catalog of a file, and the lines of its threads and markets."""
     threads: dict[str, dict[str, Any]] = {}
     markets: list[dict[str, Any]] = []
-    lines: list[int] = []
+    lines: dict[str, list[int]] = {"threads": [], "markets": []}
     # Spreadsheets begin UTF-8 files with a mark, which is not a part of the first column.
     with file.open(encoding="utf-8-sig", newline="") as source:
         rows = csv.DictReader(source, strict=True)
@@ -94,15 +105,21 @@ def read(file: Path) -> tuple[dict[str, Any], list[int]]:
                 if empty := [name for name in COLUMNS if not row[name]]:
                     raise Fault(f"{', '.join(sorted(empty))} must not be empty")
                 market = market_of(row)
+                thread = {"key": market["thread"], "title": row["thread"]}
+                if threads.get(thread["key"], thread) != thread:
+                    title = threads[thread["key"]]["title"]
+                    raise Fault(f"thread must be written like {title!r} above, got {row['thread']!r}")
             except Fault as fault:
                 raise Fault(f"line {rows.line_num}: {fault}") from None
-            threads.setdefault(market["thread"], {"key": market["thread"], "title": row["thread"]})
+            if thread["key"] not in threads:
+                threads[thread["key"]] = thread
+                lines["threads"].append(rows.line_num)
             markets.append(market)
-            lines.append(rows.line_num)
+            lines["markets"].append(rows.line_num)
     return {"threads": list(threads.values()), "markets": markets}, lines
 
 
-def explain(output: str, lines: list[int]) -> str:
+def explain(output: str, lines: dict[str, list[int]]) -> str:
     """The service's faults, with lines of the CSV file instead of places in the catalog."""
     try:
         error = json.loads(output.splitlines()[-1])["error"]
@@ -110,8 +127,8 @@ def explain(output: str, lines: list[int]) -> str:
         return output
     faults = [error["message"].partition("\n")[0]]
     for problem in error.get("problems", []):
-        place = re.match(r"/markets/([0-9]+)(.*)", problem["path"])
-        where = f"line {lines[int(place[1])]}{place[2]}" if place else problem["path"]
+        place = re.match(r"/(threads|markets)/([0-9]+)(.*)", problem["path"])
+        where = f"line {lines[place[1]][int(place[2])]}{place[3]}" if place else problem["path"]
         faults.append(f"{where}: {problem['detail']}")
     return "\n".join(faults)
 

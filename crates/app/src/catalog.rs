@@ -5,6 +5,7 @@
 
 pub(crate) mod check;
 mod listing;
+pub(crate) mod names;
 
 pub use listing::change_market;
 pub(crate) use listing::put_market;
@@ -98,15 +99,21 @@ pub async fn change_partner(
 }
 
 /// Adds a thread. A thread with only a partner belongs to that partner's organization.
+///
+/// # Errors
+/// Also a field error of `/title` if people can take it for the title of another open thread.
 pub async fn add_thread(ctx: &Ctx, thread: Thread) -> Result<Thread, AppError> {
     let now = ctx.now();
     ctx.store
         .try_write((thread, now), |tx, (thread, now)| {
             Box::pin(async move {
+                // Lock, so that of two concurrent threads with one title the second sees the first.
+                store::traders::lock(tx).await?;
                 let mut thread = thread.clone();
                 place_thread(tx, &mut thread).await?;
                 checked(check::thread(&thread))?;
                 catalog::insert_thread(tx, &thread, *now).await?;
+                names::check_titles(tx, &[thread.id], *now).await?;
                 note(tx, created("thread.create", "thread", thread.id, &thread));
                 Ok(thread)
             })
@@ -115,6 +122,10 @@ pub async fn add_thread(ctx: &Ctx, thread: Thread) -> Result<Thread, AppError> {
 }
 
 /// Changes a thread. Its markets move to its new organization and partner with it.
+///
+/// # Errors
+/// Also a field error of `/title` if it is renamed or opened again, and people can take its title
+/// for that of another open thread.
 pub async fn change_thread(
     ctx: &Ctx,
     id: ThreadId,
@@ -131,6 +142,9 @@ pub async fn change_thread(
                 place_thread(tx, &mut thread).await?;
                 checked(check::thread(&thread))?;
                 catalog::put_thread(tx, &thread).await?;
+                if names::is_renamed(&old, &thread, *now) {
+                    names::check_titles(tx, &[thread.id], *now).await?;
+                }
                 note_change(tx, "thread.update", "thread", id, &old, &thread);
                 Ok(thread)
             })

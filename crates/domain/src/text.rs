@@ -1,5 +1,7 @@
 //! Rules for texts that people read.
 
+use std::collections::HashMap;
+
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 use unicode_security::confusable_detection::skeleton;
@@ -77,11 +79,18 @@ pub fn has_control(text: &str, several_lines: bool) -> bool {
 /// trimmed and collapsed, and zero-width characters removed. "José" is one name, however it is
 /// encoded.
 pub fn same_name(name: &str) -> String {
-    let visible =
-        name.chars().filter(|c| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}'));
     // Lower case can decompose again, so the names are composed last.
-    let folded: String = visible.nfkc().flat_map(char::to_lowercase).map(fold_sigma).nfkc().collect();
-    folded.split_whitespace().collect::<Vec<_>>().join(" ")
+    let folded: String = visible(name).flat_map(char::to_lowercase).map(fold_sigma).nfkc().collect();
+    single_spaced(&folded)
+}
+
+/// Returns the characters of a name in NFKC, without zero-width ones.
+fn visible(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|c| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}')).nfkc()
+}
+
+fn single_spaced(name: &str) -> String {
+    name.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The small sigma at the end of a word is the same letter.
@@ -89,10 +98,69 @@ const fn fold_sigma(c: char) -> char {
     if c == 'ς' { 'σ' } else { c }
 }
 
-/// Returns what two names have in common if people can take them for each other, such as those with
-/// a Latin and a Cyrillic `a`. It is not meant for display.
-pub fn look_of_name(name: &str) -> String {
-    skeleton(&same_name(name)).collect()
+/// Returns the looks of a name. Two names with a common look can be taken for each other, such as
+/// those with a Latin and a Cyrillic `a`. They are not meant for display.
+///
+/// Case is folded before and after looking, because some letters only look the same in one case:
+/// the Cyrillic `Т` looks like a `T`, but `т` does not look like a `t`.
+fn looks_of_name(name: &str) -> [String; 2] {
+    let cased = single_spaced(&visible(name).collect::<String>());
+    [skeleton(&same_name(name)).collect(), skeleton(&cased).flat_map(char::to_lowercase).collect()]
+}
+
+/// How people can take one name for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Likeness {
+    /// They differ only in blanks, case and encoding.
+    Same,
+    /// They look the same, because at least one of them has letters of another alphabet.
+    Lookalike,
+}
+
+/// Names by what people see, each with its owner.
+#[derive(Debug, Clone)]
+pub struct NameIndex<T> {
+    names: HashMap<String, T>,
+    /// The owners of names in ASCII, by look.
+    ascii_looks: HashMap<String, T>,
+    /// The owners of all other names, by look.
+    other_looks: HashMap<String, T>,
+}
+
+impl<T> Default for NameIndex<T> {
+    fn default() -> Self {
+        Self { names: HashMap::new(), ascii_looks: HashMap::new(), other_looks: HashMap::new() }
+    }
+}
+
+impl<T: Clone> NameIndex<T> {
+    /// Adds a name. If people can take it for an earlier one, both are kept.
+    pub fn insert(&mut self, name: &str, owner: T) {
+        let same = same_name(name);
+        let looks = if same.is_ascii() { &mut self.ascii_looks } else { &mut self.other_looks };
+        for look in looks_of_name(name) {
+            looks.entry(look).or_insert_with(|| owner.clone());
+        }
+        self.names.entry(same).or_insert(owner);
+    }
+
+    /// Returns the owner of a name that people can take for this one.
+    pub fn find(&self, name: &str) -> Option<(Likeness, &T)> {
+        let same = same_name(name);
+        if let Some(owner) = self.names.get(&same) {
+            return Some((Likeness::Same, owner));
+        }
+        // "Modern" and "Modem" are two names, but letters of two alphabets can look the same.
+        let is_ascii = same.is_ascii();
+        if is_ascii && self.other_looks.is_empty() {
+            return None;
+        }
+        let owner = looks_of_name(name).iter().find_map(|look| {
+            let ascii = if is_ascii { None } else { self.ascii_looks.get(look) };
+            self.other_looks.get(look).or(ascii)
+        });
+        owner.map(|owner| (Likeness::Lookalike, owner))
+    }
 }
 
 /// Finds names by words, in any order. Case and accents do not matter, and a word matches a part of
@@ -179,12 +247,67 @@ mod tests {
         assert_ne!(same_name("Jose"), same_name("José"));
     }
 
+    fn likeness(one: &str, other: &str) -> Option<Likeness> {
+        let found = |known: &str, name: &str| {
+            let mut names = NameIndex::default();
+            names.insert(known, ());
+            names.find(name).map(|(likeness, ())| likeness)
+        };
+        assert_eq!(found(one, other), found(other, one), "{one:?} {other:?}");
+        found(one, other)
+    }
+
     #[test]
     fn names_in_other_alphabets_can_look_alike() {
-        let looks_like = |one: &str, other: &str| look_of_name(one) == look_of_name(other);
-        assert!(looks_like("Pаris", "Paris") && same_name("Pаris") != same_name("Paris"));
-        assert!(looks_like("αthens", "athens"));
-        assert!(!looks_like("Москва", "Moskva") && !looks_like("José", "Jose"));
+        for (one, other) in [
+            ("P\u{430}ris", "Paris"),
+            ("αthens", "athens"),
+            // Only the capital letter looks like a Latin one.
+            ("\u{422}own hall", "Town hall"),
+            ("\u{422}\u{415}ST", "test"),
+            ("\u{412}\u{41e}\u{41d}", "BOH"),
+            ("Yes\u{fe0f}", "Yes"),
+        ] {
+            assert_eq!(likeness(one, other), Some(Likeness::Lookalike), "{one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_the_same_in_any_encoding_and_case() {
+        for (one, other) in [("José", "Jose\u{301}"), ("Paris", " PARIS "), ("Élan", "e\u{301}lan")] {
+            assert_eq!(likeness(one, other), Some(Likeness::Same), "{one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn names_that_people_can_tell_apart_are_different() {
+        for (one, other) in [
+            ("Москва", "Moskva"),
+            ("José", "Jose"),
+            ("Modern", "Modem"),
+            ("C", "C++"),
+            ("C", "C#"),
+            ("C++", "C#"),
+            ("Выборы 2031", "Погода 2031"),
+            ("Выборы 2031", "Выборы 2032"),
+            ("選挙 2031", "天気 2031"),
+            ("Yes", "Yes!"),
+        ] {
+            assert_eq!(likeness(one, other), None, "{one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn an_index_finds_the_owner_of_a_name_beside_others() {
+        let mut names = NameIndex::default();
+        for (owner, name) in ["Modern", "Modem", "José", "P\u{430}ris"].into_iter().enumerate() {
+            names.insert(name, owner);
+        }
+        assert_eq!(names.find("modem"), Some((Likeness::Same, &1)));
+        assert_eq!(names.find("JOSE\u{301}"), Some((Likeness::Same, &2)));
+        assert_eq!(names.find("Paris"), Some((Likeness::Lookalike, &3)));
+        assert_eq!(names.find("M\u{43e}dern"), Some((Likeness::Lookalike, &0)));
+        assert_eq!(names.find("Moderne"), None);
     }
 
     #[test]

@@ -73,6 +73,7 @@ async fn a_thread_is_upcoming_then_active_from_its_start_and_closed_from_its_end
     let app = TestApp::new().await;
     let window = |start: Option<i64>, end: Option<i64>| {
         thread(&app, move |thread| {
+            thread.title = format!("From {start:?} to {end:?}");
             thread.start_time = start.map(|ms| START.plus_ms(ms));
             thread.end_time = end.map(|ms| START.plus_ms(ms));
         })

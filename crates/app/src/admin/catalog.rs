@@ -165,7 +165,12 @@ impl ImportFile {
         let text = self.text.clone();
         let catalog = ctx.process.parsers.run(move || import::read(&text, format)).await?;
         let catalog = catalog.map_err(ImportError::Refused)?;
-        import::plan(ctx, &catalog).await
+        let error = match import::plan(ctx, &catalog).await {
+            Ok(plan) => return Ok(plan),
+            Err(error) => error,
+        };
+        let text = self.text.clone();
+        Err(ctx.process.parsers.run(move || error.locate(&text, format)).await?)
     }
 
     pub(super) async fn describe(&self, ctx: &Ctx) -> Result<Summary, AppError> {

@@ -136,6 +136,7 @@ impl MarketTerms {
             featured_position: terms.featured_position,
         };
         markets::check(&new, ctx.now())?;
+        markets::check_question(ctx, &new).await?;
         Ok(new)
     }
 

@@ -5,13 +5,14 @@ use domain::ids::MarketId;
 use store::Tx;
 use store::catalog::{self, Listing};
 
-use super::{check, checked, missing, note_change, owners_of};
+use super::{check, checked, missing, names, note_change, owners_of};
 use crate::{AppError, Ctx};
 
 /// Changes a market's listing.
 ///
 /// The organization and partner always come from the thread. A new chapter implies its thread. A
-/// market that moves to another thread leaves its chapter.
+/// market that moves to another thread leaves its chapter. There, people must not take its question
+/// for another one.
 pub async fn change_market(
     ctx: &Ctx,
     id: MarketId,
@@ -27,6 +28,7 @@ pub async fn change_market(
                 move_to_thread(tx, &old, &mut listing).await?;
                 checked(check::listing(&listing))?;
                 catalog::put_listing(tx, &listing).await?;
+                names::check_moved(tx, *id, old.thread_id, listing.thread_id).await?;
                 note_change(tx, "market.update", "market", id, &old, &listing);
                 Ok(listing)
             })
@@ -36,9 +38,10 @@ pub async fn change_market(
 
 /// Writes a market's listing, with the organization and partner that its thread has now.
 pub(crate) async fn put_market(tx: &mut Tx, mut listing: Listing) -> Result<(), AppError> {
-    catalog::lock_listing(tx, listing.market_id).await?;
+    let old = catalog::lock_listing(tx, listing.market_id).await?;
     (listing.organization_id, listing.partner_id) = owners_of(tx, listing.thread_id).await?;
-    Ok(catalog::put_listing(tx, &listing).await?)
+    catalog::put_listing(tx, &listing).await?;
+    names::check_moved(tx, listing.market_id, old.and_then(|old| old.thread_id), listing.thread_id).await
 }
 
 async fn move_to_thread(tx: &mut Tx, old: &Listing, listing: &mut Listing) -> Result<(), AppError> {

@@ -46,6 +46,35 @@ pub fn read(text: &str, format: Format) -> Result<Catalog, Vec<ImportProblem>> {
     Err(faults.into_list().into_iter().map(problem).collect())
 }
 
+/// Adds the lines to the problems that the plan of a YAML file has.
+pub(super) fn locate(text: &str, format: Format, problems: &mut [ImportProblem]) {
+    if format != Format::Yaml {
+        return;
+    }
+    // The text could be read before.
+    let Ok(root) = document::from_yaml(text) else { return };
+    for problem in problems.iter_mut().filter(|problem| !problem.path.is_empty()) {
+        problem.line = problem.line.or_else(|| line_of(&root, &problem.path));
+    }
+}
+
+/// Returns the line of the value at a pointer, or of the innermost value around it that is there.
+fn line_of(root: &DocumentNode, pointer: &str) -> Option<u32> {
+    let mut node = root;
+    for part in pointer.split('/').skip(1) {
+        let next = match &node.value {
+            DocumentValue::List(items) => part.parse::<usize>().ok().and_then(|index| items.get(index)),
+            DocumentValue::Object(members) => {
+                members.iter().find(|(name, _)| name == part).map(|(_, member)| member)
+            }
+            _ => None,
+        };
+        let Some(next) = next else { break };
+        node = next;
+    }
+    node.line
+}
+
 fn problem(DocumentFault { error, line }: DocumentFault) -> ImportProblem {
     ImportProblem { path: error.pointer, line, detail: error.detail }
 }
@@ -179,6 +208,21 @@ mod tests {
                 "line 7: /markets: must be a list, got \"3\"".to_owned(),
             ]
         );
+    }
+
+    #[test]
+    fn problems_of_a_plan_have_the_lines_of_a_yaml_file() {
+        let text = "threads:\n  - key: a\n    title: b\n  - {key: c, title: d}\n";
+        let line = |path: &str, format: Format| {
+            let mut problems = [ImportProblem::new(path, "must differ")];
+            locate(text, format, &mut problems);
+            problems[0].line
+        };
+        assert_eq!(line("/threads/0/title", Format::Yaml), Some(3));
+        assert_eq!(line("/threads/0/endTime", Format::Yaml), Some(2), "the item's, for a missing member");
+        assert_eq!(line("/threads/1/title", Format::Yaml), Some(4));
+        assert_eq!(line("", Format::Yaml), None);
+        assert_eq!(line("/threads/1/title", Format::Json), None);
     }
 
     #[test]

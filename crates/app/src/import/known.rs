@@ -25,12 +25,16 @@ pub(super) struct Known {
     pub chapters: HashMap<String, Chapter>,
     pub markets: HashMap<String, (Market, Vec<String>)>,
     pub slugs: HashMap<(ImportKind, String), String>,
+    /// The titles of all open threads, if the catalog has threads.
+    pub titles: Vec<(ThreadId, String)>,
+    /// The questions of the threads above, if the catalog has markets.
+    pub questions: HashMap<ThreadId, Vec<(MarketId, String)>>,
 }
 
 pub(super) async fn read(ctx: &Ctx, catalog: &Catalog) -> Result<Known, StoreError> {
-    let asked = (keys(catalog), slugs(catalog));
+    let asked = (keys(catalog), slugs(catalog), ctx.now());
     ctx.store
-        .read(asked, |tx, (keys, slugs)| {
+        .read(asked, |tx, (keys, slugs, now)| {
             Box::pin(async move {
                 let mut known = Known::default();
                 for (kind, key) in keys {
@@ -44,6 +48,12 @@ pub(super) async fn read(ctx: &Ctx, catalog: &Catalog) -> Result<Known, StoreErr
                         _ => catalog::partner_with_slug(tx, slug).await?.map(|id| id.to_string()),
                     };
                     known.slugs.extend(owner.map(|owner| ((*kind, slug.clone()), owner)));
+                }
+                if keys.iter().any(|(kind, _)| *kind == ImportKind::Thread) {
+                    known.titles = catalog::open_titles(tx, *now).await?;
+                }
+                if keys.iter().any(|(kind, _)| *kind == ImportKind::Market) {
+                    known.find_questions(tx).await?;
                 }
                 Ok(known)
             })
@@ -94,6 +104,15 @@ impl Known {
             }
         }
         self.imports.insert((kind, owned), import);
+        Ok(())
+    }
+
+    async fn find_questions(&mut self, tx: &mut Tx) -> Result<(), StoreError> {
+        let named = self.threads.values().map(|thread| thread.id);
+        let threads: HashSet<_> = named.chain(self.threads_of_chapters.keys().copied()).collect();
+        for id in threads {
+            self.questions.insert(id, catalog::questions_in(tx, id).await?);
+        }
         Ok(())
     }
 }

@@ -95,6 +95,17 @@ pub enum ImportError {
     Failed(#[from] AppError),
 }
 
+impl ImportError {
+    /// Adds the lines to the problems of a YAML file, which a plan does not know.
+    #[must_use]
+    pub fn locate(mut self, text: &str, format: Format) -> Self {
+        if let Self::Refused(problems) = &mut self {
+            file::locate(text, format, problems);
+        }
+        self
+    }
+}
+
 impl From<StoreError> for ImportError {
     fn from(error: StoreError) -> Self {
         Self::Failed(error.into())

@@ -3,6 +3,7 @@
 mod arrangement;
 mod changes;
 mod market;
+mod names;
 
 use std::collections::HashMap;
 
@@ -39,6 +40,7 @@ pub async fn plan(ctx: &Ctx, catalog: &Catalog) -> Result<ImportPlan, ImportErro
     planner.threads(&catalog.threads);
     planner.chapters(&catalog.chapters);
     planner.markets(&catalog.markets);
+    planner.check_names();
     let Planner { mut steps, problems, .. } = planner;
     if !problems.is_empty() {
         return Err(ImportError::Refused(problems));

@@ -1,6 +1,7 @@
 //! Executes an import plan.
 
 use chain::Signer;
+use domain::ids::ThreadId;
 use domain::{ErrorCode, Timestamp};
 use serde_json::json;
 use store::audit_log::{Act, note};
@@ -9,6 +10,7 @@ use store::{StoreError, Tx, catalog as rows};
 
 use super::plan::{ImportAction, ImportPlan, ImportRow, Step};
 use super::{ImportError, ImportProblem};
+use crate::catalog::names;
 use crate::markets;
 use crate::{AppError, Ctx};
 
@@ -89,23 +91,26 @@ async fn write(ctx: &Ctx, steps: Vec<Step>) -> Result<(), AppError> {
                 // Locked before the rows of organizations, in the same order as in changes of
                 // threads. Another order could deadlock.
                 store::traders::lock(tx).await?;
+                let mut titled = Vec::new();
                 for (market, step) in steps {
-                    apply(tx, step, market.as_ref(), *now).await?;
+                    titled.extend(apply(tx, step, market.as_ref(), *now).await?);
                 }
-                Ok(())
+                names::check_titles(tx, &titled, *now).await
             })
         })
         .await
 }
 
+/// Writes an item. Returns its thread if that has a new title, or one that is open again.
 async fn apply(
     tx: &mut Tx,
     step: &Step,
     market: Option<&store::markets::Market>,
     now: Timestamp,
-) -> Result<(), AppError> {
+) -> Result<Option<ThreadId>, AppError> {
+    let mut titled = None;
     match step.action {
-        ImportAction::Skip => return Ok(()),
+        ImportAction::Skip => return Ok(None),
         ImportAction::Create => {
             imports::insert(tx, &step.import, now).await.map_err(|e| made_meanwhile(&step.import, e))?
         }
@@ -126,22 +131,28 @@ async fn apply(
             rows::lock_partner(tx, row.id, now).await?;
             rows::put_partner(tx, row).await
         }
-        ImportRow::Thread(row) if is_new => rows::insert_thread(tx, row, now).await,
+        ImportRow::Thread(row) if is_new => {
+            titled = Some(row.id);
+            rows::insert_thread(tx, row, now).await
+        }
         ImportRow::Thread(row) => {
-            rows::lock_thread(tx, row.id, now).await?;
+            let old = rows::lock_thread(tx, row.id, now).await?;
+            titled = old.filter(|old| names::is_renamed(old, row, now)).map(|old| old.id);
             rows::put_thread(tx, row).await
         }
         ImportRow::Chapter(row) if is_new => rows::insert_chapter(tx, row).await,
         ImportRow::Chapter(row) => rows::put_chapter(tx, row).await,
         ImportRow::Market(new) => {
-            return match market {
-                Some(row) if is_new => markets::insert(tx, row, &new.outcomes).await,
-                Some(row) => crate::catalog::put_market(tx, new.listing(row.id)).await,
-                None => Ok(()),
-            };
+            match market {
+                Some(row) if is_new => markets::insert(tx, row, &new.outcomes).await?,
+                Some(row) => crate::catalog::put_market(tx, new.listing(row.id)).await?,
+                None => {}
+            }
+            return Ok(None);
         }
     }
-    .map_err(crate::catalog::slug_taken)
+    .map_err(crate::catalog::slug_taken)?;
+    Ok(titled)
 }
 
 fn made_meanwhile(import: &Import, error: StoreError) -> AppError {

@@ -1,13 +1,11 @@
 //! Creates a market: first its row, then the market on chain under the row's id. A creation that was
 //! interrupted is finished by repeating it and never creates a second market.
 
-use std::collections::{HashMap, HashSet};
-
 use alloy_primitives::U256;
 use chain::{Call, MarketTerms, Revert, calls};
 use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
 use domain::market::MarketStatus;
-use domain::text::{look_of_name, same_name};
+use domain::text::{Likeness, NameIndex};
 use domain::trade::FieldError;
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 use serde_json::{Value, json};
@@ -135,13 +133,14 @@ pub async fn is_on_chain(ctx: &Ctx, id: MarketId) -> Result<bool, AppError> {
 }
 
 /// Adds a market's row. In a thread it gets the thread's current organization and partner, because
-/// those of the caller may be outdated.
+/// those of the caller may be outdated, and its question must not look like another one there.
 pub(crate) async fn insert(tx: &mut Tx, market: &Market, labels: &[String]) -> Result<(), AppError> {
     let mut market = market.clone();
     if market.thread_id.is_some() {
         (market.organization_id, market.partner_id) = catalog::owners_of(tx, market.thread_id).await?;
     }
     store::markets::insert(tx, &market, labels).await?;
+    catalog::names::check_moved(tx, market.id, None, market.thread_id).await?;
     let terms = json!({
         "question": market.question,
         "outcomes": labels,
@@ -152,6 +151,14 @@ pub(crate) async fn insert(tx: &mut Tx, market: &Market, labels: &[String]) -> R
     });
     note(tx, Act::new("market.add", format!("market:{}", market.id)).after(terms));
     Ok(())
+}
+
+/// Checks that people cannot take a new market's question for another one in its thread. The
+/// creation checks it again; this check comes before the funding.
+pub async fn check_question(ctx: &Ctx, new: &NewMarket) -> Result<(), AppError> {
+    let Some(thread_id) = new.thread_id else { return Ok(()) };
+    let read = ctx.store.read(thread_id, |tx, id| Box::pin(store::catalog::questions_in(tx, *id)));
+    catalog::names::check_question(&new.question, new.id, &read.await?)
 }
 
 /// Validates a new market without the database and the chain.
@@ -199,39 +206,25 @@ fn wrong_outcomes(outcomes: &[String], wrong: &mut Vec<FieldError>) {
     if !(2..=250).contains(&outcomes.len()) {
         wrong.push(FieldError::new("/outcomes", "must be 2 to 250").got(&outcomes.len().to_string()));
     }
-    let mut names = Names::default();
+    let mut names = NameIndex::default();
     for (index, name) in outcomes.iter().enumerate() {
         let pointer = format!("/outcomes/{index}");
         if let Some(error) = catalog::check::line(&pointer, name, 100) {
             wrong.push(error);
-        } else if let Err(requirement) = names.add(name) {
+            continue;
+        }
+        if let Some((likeness, ())) = names.find(name) {
+            let requirement = match likeness {
+                Likeness::Same => {
+                    "must differ from the other outcomes in more than blanks, case and encoding"
+                }
+                Likeness::Lookalike => {
+                    "must not look like another outcome: one of them has letters of another alphabet"
+                }
+            };
             wrong.push(FieldError::new(pointer, requirement).got(name));
         }
-    }
-}
-
-/// The names of a market's outcomes, by what people see.
-#[derive(Debug, Default)]
-struct Names {
-    known: HashSet<String>,
-    /// The looks of the names, and whether all names with it are in ASCII.
-    looks: HashMap<String, bool>,
-}
-
-impl Names {
-    /// Adds a name. The error is the requirement that it does not meet beside the earlier ones.
-    fn add(&mut self, name: &str) -> Result<(), &'static str> {
-        if !self.known.insert(same_name(name)) {
-            return Err("must differ from the other outcomes in more than blanks, case and encoding");
-        }
-        // "Modern" and "Modem" are two words, but letters of two alphabets can look the same.
-        let is_ascii = same_name(name).is_ascii();
-        match self.looks.insert(look_of_name(name), is_ascii) {
-            Some(known_is_ascii) if !(is_ascii && known_is_ascii) => {
-                Err("must not look like another outcome: one of them has letters of another alphabet")
-            }
-            _ => Ok(()),
-        }
+        names.insert(name, ());
     }
 }
 

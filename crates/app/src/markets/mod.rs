@@ -9,7 +9,7 @@ mod life;
 mod price;
 mod quote;
 
-pub use create::{Created, NewMarket, check, check_odds, create, is_on_chain};
+pub use create::{Created, NewMarket, check, check_odds, check_question, create, is_on_chain};
 pub(crate) use create::{insert, row, wrong_terms};
 pub use find::{CachedMarket, find, get, not_open, outcome_of, read};
 pub use funding::{Funded, fund, funding_ceil};

@@ -127,7 +127,7 @@ async fn a_leaderboard_is_at_most_five_seconds_old() {
 store::on_each_engine! {
     async fn the_sums_of_a_market_move_with_its_thread(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
-        let other = app.market(&["Yes", "No"]).await;
+        let other = app.market_with(&["Yes", "No"], |new| new.question = "Will it last?".to_owned()).await;
         let (club, league) = (organization(&app, "club").await, organization(&app, "league").await);
         let (one, two) = (thread(&app, Some(club), "One").await, thread(&app, Some(league), "Two").await);
         put_under(&app, market.id, Some(one)).await;
@@ -321,6 +321,7 @@ store::on_each_engine! {
         catalog::change_thread(&app.ctx, one, move |thread| thread.organization_id = Some(league)).await.unwrap();
         let late = app.market_with(&["Yes", "No"], |new| {
             (new.thread_id, new.organization_id) = (Some(one), Some(club));
+            new.question = "Will it last?".to_owned();
         });
         let late = late.await;
         assert_eq!(app.market_row(late).await.0.organization_id, Some(league));
@@ -442,7 +443,7 @@ store::on_each_engine! {
         let Scene { app, key, market, .. } = Scene::of(app).await;
         let club = organization(&app, "club").await;
         let one = thread(&app, Some(club), "One").await;
-        let other = app.market(&["Yes", "No"]).await;
+        let other = app.market_with(&["Yes", "No"], |new| new.question = "Will it last?".to_owned()).await;
         put_under(&app, market.id, Some(one)).await;
         put_under(&app, other.id, Some(one)).await;
         key.buy(&market, 0, "10").await;

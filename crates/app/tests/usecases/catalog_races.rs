@@ -159,8 +159,9 @@ fn changes_during_a_sync_and_a_rebuild_keep_sums_correct() {
         let (club, league) = (organization(&app, "club").await, organization(&app, "league").await);
         let (one, two) = (thread(&app, Some(club), "One").await, thread(&app, Some(league), "Two").await);
         let mut markets = vec![market];
-        for _ in 0..5 {
-            markets.push(app.market(&["Yes", "No"]).await);
+        for number in 0..5 {
+            let question = format!("Does it happen {number} times?");
+            markets.push(app.market_with(&["Yes", "No"], |new| new.question = question).await);
         }
         for market in &markets {
             put_under(&app, market.id, Some(one)).await;

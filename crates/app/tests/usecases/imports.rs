@@ -230,7 +230,8 @@ markets:
         assert!(everything_is(&plan(&app, &example()).await, ImportAction::Skip), "the file says what it said");
 
         let mut more = example();
-        let new = import::MarketItem { key: "new".to_owned(), category: None, tags: None, ..more.markets[0].clone() };
+        let (key, question) = ("new".to_owned(), "Who is second?".to_owned());
+        let new = import::MarketItem { key, question, category: None, tags: None, ..more.markets[0].clone() };
         more.markets.push(new);
         let done = run(&app, &more).await.unwrap();
         assert_eq!(done.iter().filter(|line| !line.starts_with("skip ")).collect::<Vec<_>>(), ["create market new"]);
@@ -246,7 +247,8 @@ markets:
         let app = started(store).await;
         run(&app, &example()).await.unwrap();
         let mut more = example();
-        let new = import::MarketItem { key: "new".to_owned(), ..more.markets[0].clone() };
+        let (key, question) = ("new".to_owned(), "Who is second?".to_owned());
+        let new = import::MarketItem { key, question, ..more.markets[0].clone() };
         more.markets.push(new);
         more.markets[1].description = Some("Storms of **force 10**.".to_owned());
         let stale = plan(&app, &more).await;
@@ -267,7 +269,8 @@ markets:
         app.clock.advance(Timestamp::from_s(2_000_000_000).since_ms(app.ctx.now()));
         assert!(everything_is(&plan(&app, &example()).await, ImportAction::Skip));
         let mut more = example();
-        let again = import::MarketItem { key: "again".to_owned(), ..more.markets[0].clone() };
+        let (key, question) = ("again".to_owned(), "Who is second?".to_owned());
+        let again = import::MarketItem { key, question, ..more.markets[0].clone() };
         more.markets.push(again);
         assert_eq!(refused(&app, &more).await, ["/markets/3/endTime: must be in the future, got \"2030-08-20T10:00:00.000Z\""]);
     }
@@ -321,10 +324,10 @@ fn numbered(number: usize) -> Catalog {
     yaml(&format!(
         "
 threads:
-  - {{key: t{number}, title: t}}
+  - {{key: t{number}, title: t{number}}}
 markets:
   - &m {{key: m{number}, thread: t{number}, question: q, outcomes: [a, b], liquidity: 10, feeBps: 0, endTime: 2030-01-01T00:00:00Z}}
-  - {{<<: *m, key: n{number}}}
+  - {{<<: *m, key: n{number}, question: r}}
 "
     ))
 }
@@ -345,7 +348,8 @@ async fn assert_three_on_chain(app: &TestApp) {
     numbers.dedup();
     assert_eq!((made.len(), numbers.len()), (3, 3));
     let mut more = example();
-    more.markets.push(import::MarketItem { key: "next".to_owned(), ..more.markets[0].clone() });
+    let (key, question) = ("next".to_owned(), "Who is second?".to_owned());
+    more.markets.push(import::MarketItem { key, question, ..more.markets[0].clone() });
     run(app, &more).await.unwrap();
     let next = markets(app).await.iter().filter_map(|(market, _)| market.chain_market_id).max();
     assert_eq!(next, Some(numbers[2] + 1), "the hub has made no other market");

@@ -43,6 +43,7 @@ mod limits;
 mod limits_tls;
 mod lying_node;
 mod minimums;
+mod names;
 mod nodes;
 mod nonces;
 mod outages;

@@ -31,6 +31,13 @@ record! {
     }
 }
 
+/// Returns the ids and questions of all markets of a thread, except cancelled ones.
+pub async fn questions_in(tx: &mut Tx, thread_id: ThreadId) -> Result<Vec<(MarketId, String)>, StoreError> {
+    const SQL: &str =
+        "SELECT id, question FROM markets WHERE thread_id = $1 AND status <> 'CANCELLED' ORDER BY id";
+    tx.list(SQL, &params![thread_id], |row| Ok((row.get("id")?, row.get("question")?))).await
+}
+
 /// Locks a market's row and returns its listing.
 pub async fn lock_listing(tx: &mut Tx, id: MarketId) -> Result<Option<Listing>, StoreError> {
     const SQL: &str = const_format::concatcp!(

@@ -13,7 +13,7 @@ mod thread;
 pub use chapter::{
     Chapter, find_chapter, insert_chapter, list_chapters, lock_chapter, next_position, put_chapter,
 };
-pub use listing::{Listing, lock_listing, misfiled, put_listing};
+pub use listing::{Listing, lock_listing, misfiled, put_listing, questions_in};
 pub use organization::{
     Organization, find_organization, insert_organization, list_organizations, lock_organization,
     organization_with_slug, put_organization,
@@ -22,5 +22,6 @@ pub use partner::{
     Partner, find_partner, insert_partner, list_partners, lock_partner, partner_with_slug, put_partner,
 };
 pub use thread::{
-    Thread, find_thread, hold_thread, insert_thread, list_threads, lock_thread, put_thread, put_words,
+    Thread, find_thread, hold_thread, insert_thread, list_threads, lock_thread, open_titles, put_thread,
+    put_words,
 };

@@ -71,6 +71,13 @@ pub async fn list_threads(
     tx.list(SQL, &params![organization_id, after, limit], Thread::from_row).await
 }
 
+/// Returns the ids and titles of all threads that have not ended at `now`.
+pub async fn open_titles(tx: &mut Tx, now: Timestamp) -> Result<Vec<(ThreadId, String)>, StoreError> {
+    const SQL: &str =
+        "SELECT id, title FROM threads WHERE end_time_ms IS NULL OR end_time_ms > $1 ORDER BY id";
+    tx.list(SQL, &params![now], |row| Ok((row.get("id")?, row.get("title")?))).await
+}
+
 /// Locks and returns the row, and sets its update time to `now`.
 pub async fn lock_thread(tx: &mut Tx, id: ThreadId, now: Timestamp) -> Result<Option<Thread>, StoreError> {
     const SQL: &str = const_format::concatcp!(

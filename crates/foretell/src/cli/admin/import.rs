@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use app::Ctx;
-use app::import::{self, Catalog, Format, ImportAction, ImportError, ImportKind, ImportPlan, Step};
+use app::import::{self, Format, ImportAction, ImportError, ImportKind, ImportPlan, Step};
 use clap::{Args, ValueEnum};
 use domain::key::Environment;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -41,7 +41,8 @@ enum Language {
 }
 
 pub async fn run(args: ImportArgs, json: bool, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
-    let catalogue = read(&args)?;
+    let (text, format) = read(&args)?;
+    let catalogue = import::read(&text, format).map_err(StartError::Import)?;
     // An import without markets needs no chain.
     let ctx = if catalogue.markets.is_empty() { admin.ctx()? } else { admin.online().await? };
     let roles = admin.secrets()?.roles;
@@ -51,7 +52,8 @@ pub async fn run(args: ImportArgs, json: bool, admin: &AdminCtx) -> Result<Comma
         Environment::Test => roles.deployer().ok(),
         Environment::Live => None,
     };
-    let plan = import::plan(&ctx, &catalogue).await.map_err(refused)?;
+    let plan = import::plan(&ctx, &catalogue).await;
+    let plan = plan.map_err(|error| refused(error.locate(&text, format)))?;
     let mut shown = Shown::new(json || !std::io::stdout().is_terminal(), plan.steps.len());
     if args.dry_run {
         // A dry run must also report missing funds.
@@ -68,7 +70,7 @@ pub async fn run(args: ImportArgs, json: bool, admin: &AdminCtx) -> Result<Comma
     shown.end(summary)
 }
 
-fn read(args: &ImportArgs) -> Result<Catalog, StartError> {
+fn read(args: &ImportArgs) -> Result<(String, Format), StartError> {
     let fail = |source| StartError::File { path: args.file.display().to_string(), source };
     // Check the size before reading the file into memory.
     if std::fs::metadata(&args.file).map_err(fail)?.len() > MAX_BYTES {
@@ -77,7 +79,7 @@ fn read(args: &ImportArgs) -> Result<Catalog, StartError> {
     let text = std::fs::read_to_string(&args.file).map_err(fail)?;
     let format = args.format.unwrap_or_else(|| language_of(&args.file));
     let format = if format == Language::Json { Format::Json } else { Format::Yaml };
-    import::read(&text, format).map_err(StartError::Import)
+    Ok((text, format))
 }
 
 fn language_of(file: &Path) -> Language {

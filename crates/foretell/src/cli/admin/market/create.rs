@@ -100,6 +100,7 @@ pub async fn create(args: CreateMarketArgs, admin: &AdminCtx) -> Result<CommandO
         featured_position: args.featured,
     };
     markets::check(&new, ctx.now())?;
+    markets::check_question(&ctx, &new).await?;
     // A repeated command shows a market that is on chain. There is nothing left to print.
     if args.act.is_printed() && markets::is_on_chain(&ctx, id).await? {
         return Err(StartError::InvalidState("the market is on chain already".to_owned()));
