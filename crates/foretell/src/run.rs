@@ -213,7 +213,7 @@ impl Parts {
 
     /// Lets at most this many connections of clients be open.
     pub const fn limit_connections(&mut self, connections: usize) {
-        self.connections.connections = connections;
+        self.connections.connections.total = connections;
     }
 
     /// Begins to send traces, if a collector is configured.

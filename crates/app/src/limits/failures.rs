@@ -43,7 +43,7 @@ impl CredentialMark {
 
 /// The failures that are counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Failures {
+pub(crate) enum Failures {
     /// Those of one kind from a network, with the scope that counts it as one: 192.0.2.0 is an address
     /// and a /24.
     Network(FailureKind, Scope, IpAddr),

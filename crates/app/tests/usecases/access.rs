@@ -536,7 +536,7 @@ async fn only_an_owners_signature_makes_an_act() {
     let act = app.prepare_act(&ada, &OwnerActRequest::Enable { keys: vec![key] }).await.act;
     let case = UseCase::find("owner_acts::sign").unwrap();
     let sign =
-        async |signature| owner_acts::sign(&app.ctx, ada.id, act.id, &signature, ActOrigin::User).await;
+        async |signature| owner_acts::sign(&app.ctx, ada.id, act.id, &signature, ActOrigin::User(device().ip)).await;
     let refused = sign(wallet_signature(&bob.owner, &act)).await.unwrap_err();
     for kind in [CallerKind::Session, CallerKind::SteppedUp] {
         assert_eq!(case.access(kind), Access::Refused(refused.code.as_str()));

@@ -296,7 +296,7 @@ async fn a_removed_key_is_no_longer_the_second_owner() {
     let id = add_wallet(&app, &ada, &second).await;
     owner_acts::choose_second_owner(&app.ctx, &ada, Some(second.owner())).await.unwrap();
     people::remove_credential(&app.ctx, &ada, id).await.unwrap();
-    assert_eq!(app::owner_acts::find_second_owner(&app.ctx, user.id).await.unwrap(), None);
+    assert_eq!(owner_acts::find_second_owner(&app.ctx, user.id).await.unwrap(), None);
 }
 
 #[tokio::test]

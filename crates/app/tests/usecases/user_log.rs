@@ -84,7 +84,7 @@ store::on_each_engine! {
         let logged = entries(&ctx).await;
         assert_eq!(logged.len(), 2, "{:?}", told(&logged));
         assert_eq!(log(&app, &person).await.len(), 1);
-        assert_eq!(app::audit_log::verify(&ctx).await.unwrap().broken_at, None);
+        assert_eq!(audit_log::verify(&ctx).await.unwrap().broken_at, None);
     }
 
     async fn a_sign_up_writes_one_small_entry(store: Store) {

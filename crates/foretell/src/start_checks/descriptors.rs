@@ -53,7 +53,7 @@ impl Descriptors {
         let of_role = |role, number| if config.roles.has(role) { number } else { 0 };
         Self {
             allowed: getrlimit(Resource::Nofile).current,
-            connections: of_role(ProcessRole::Api, count(config.connections.connections)),
+            connections: of_role(ProcessRole::Api, count(config.connections.connections.total)),
             webhooks: of_role(ProcessRole::Dispatcher, WebhookSettings::default().max_in_flight.into()),
             others: RESERVED + count(pools) + count(nodes) + count(operators),
         }
