@@ -141,6 +141,13 @@ store::on_each_engine! {
         assert!(is_unknown(&sign_in_to(&app, &named, None).await));
     }
 
+    async fn a_wallet_that_owns_nothing_confirms_no_account(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let (_, user) = person(&app, &wallet(&app)).await;
+        let named = app.sign_text_of(&wallet(&app), user.account).await;
+        assert!(is_unknown(&sign_in_to(&app, &named, None).await));
+    }
+
     async fn with_several_accounts_the_person_chooses(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let (ada, ben, eve) = (wallet(&app), wallet(&app), wallet(&app));

@@ -246,3 +246,15 @@ async fn an_unknown_token_is_no_session() {
         assert!(sessions::find(&app.ctx, token, device().ip).await.unwrap().is_none(), "{token}");
     }
 }
+
+#[tokio::test]
+async fn no_purchase_from_a_refused_country_is_prepared_for_a_signature() {
+    let app = TestApp::new().await;
+    let Ada { person, .. } = ada(&app).await;
+    let market_id = app.market(&["Yes", "No"]).await.id;
+    let order = OwnerOrder::Buy { usdc: Usdc::from_whole(1), min_tokens: Wad::ONE };
+    let request = OwnerActRequest::Trade { market_id, outcome_index: 0, order };
+    let country = Country { is_refused: true };
+    let refused = people::prepare_act(&app.ctx, &person, country, &request).await.map(drop);
+    assert!(matches!(refused, Err(PersonError::CountryRefused)), "{refused:?}");
+}

@@ -9,6 +9,7 @@ use serde_json::json;
 use store::audit_log::Filter;
 use testkit::TestApp;
 
+use crate::confirmation::{hold_from_20, order};
 use crate::people::{Browser, rejected, trader};
 
 const TERMS: &str = "https://foretell.test/terms?v=2";
@@ -92,4 +93,21 @@ async fn nobody_signs_up_or_buys_from_a_refused_country() {
     rejected(&browser.sign_up("Maya").await, 451, "COUNTRY_REFUSED");
     browser.headers = vec![("x-country", "FR")];
     assert!(browser.sign_up("Maya").await.header("set-cookie").is_some());
+}
+
+#[tokio::test]
+async fn nobody_confirms_a_held_purchase_from_a_refused_country() {
+    let app = TestApp::new().await;
+    let market = app.market_with(&["Yes", "No"], |_| ()).await;
+    let mut browser = trader(&app, 100).await;
+    hold_from_20(&app).await;
+    let path = order(&mut browser, market, "50").await;
+    let confirm = format!("{path}/confirm");
+    serve(&app, &mut browser, refuse_antarctica);
+    browser.prove("step-up").await;
+    browser.headers = vec![("x-country", "AQ")];
+    let refused = browser.submit(&confirm, &[]).await;
+    assert_eq!(refused.status.as_u16(), 451, "{refused}");
+    browser.headers = Vec::new();
+    assert_eq!(browser.submit(&confirm, &[]).await.header("location"), Some(path.as_str()));
 }
