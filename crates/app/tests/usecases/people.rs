@@ -239,6 +239,16 @@ async fn failed_sign_ins_lock_the_address_out_but_no_valid_passkey() {
 }
 
 #[tokio::test]
+async fn a_valid_passkey_signs_in_from_an_address_that_is_locked_out() {
+    let app = TestApp::new().await;
+    let (mut key, _) = app.sign_up().await;
+    for _ in 0..20 {
+        app.ctx.process.limits.fail(FailureKind::SignIn, device().ip, app.ctx.now()).await.unwrap();
+    }
+    sign_in_with(&app, &mut key).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_guessed_passkey_is_locked_out_at_every_address() {
     let app = TestApp::new().await;
     let (key, _) = app.sign_up().await;

@@ -258,3 +258,25 @@ async fn no_purchase_from_a_refused_country_is_prepared_for_a_signature() {
     let refused = people::prepare_act(&app.ctx, &person, country, &request).await.map(drop);
     assert!(matches!(refused, Err(PersonError::CountryRefused)), "{refused:?}");
 }
+
+#[tokio::test]
+async fn nobody_signs_up_from_a_refused_country() {
+    let app = TestApp::new().await;
+    let credential = app.register(&mut app.soft_key(), ChallengePurpose::SignUp, None).await;
+    let country = Country { is_refused: true };
+    let wanted = SignUp { name: None, credential, device: device(), country, accepted_terms: None };
+    let refused = people::sign_up(&app.ctx, &wanted).await.map(drop);
+    assert!(matches!(refused, Err(PersonError::CountryRefused)), "{refused:?}");
+}
+
+#[tokio::test]
+async fn no_purchase_from_a_refused_country_is_created() {
+    let app = TestApp::new().await;
+    let Ada { person, .. } = ada(&app).await;
+    let market_id = Some(app.market(&["Yes", "No"]).await.id.to_string());
+    let draft = Draft { market_id, side: Some("buy".to_owned()), ..Draft::default() };
+    let new = NewTrade { draft, idempotency_key: None, dry_run: false, correlation_id: None };
+    let country = Country { is_refused: true };
+    let refused = people::create_trade(&app.ctx, &person, country, new).await.map(drop);
+    assert!(matches!(refused, Err(PersonError::CountryRefused)), "{refused:?}");
+}

@@ -177,10 +177,10 @@ async fn a_nul_in_the_json_of_a_script_is_refused_with_its_place() {
 #[tokio::test]
 async fn a_path_with_a_nul_names_nothing() {
     let app = TestApp::new().await;
-    let ada = app.user("ada").await;
-    let client = app.http().with(&app.key(&ada, Tier::Mm).await);
+    let mut browser = Browser::new(&app);
+    browser.sign_up("Bob").await;
     for id in ["%00", "a%00b"] {
-        let answer = client.get(&format!("/v1/trades/{id}")).await;
+        let answer = browser.get(&format!("/app/trades/by-idempotency-key/{id}")).await;
         assert_eq!(answer.status.as_u16(), 404, "{id}: {answer}");
     }
 }

@@ -152,3 +152,11 @@ async fn an_outcome_that_no_card_shows_has_its_name_on_the_page_of_its_holder() 
     let page = browser.get(&format!("/traders/{account}")).await;
     assert!(page.text.contains("Candidate 249"), "{page}");
 }
+
+#[tokio::test]
+async fn every_outcome_of_250_has_a_link_to_its_ticket() {
+    let app = TestApp::new().await;
+    let market = market_of_250(&app).await;
+    let links = links_of_tickets(&mut Browser::new(&app), market).await;
+    assert_eq!(links.into_iter().collect::<BTreeSet<_>>().len(), OUTCOMES);
+}
