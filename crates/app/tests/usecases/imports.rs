@@ -2,11 +2,8 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::mpsc;
 use std::task::Poll;
-use std::time::Duration;
 
-use app::admin::{ImportFile, preview_import};
 use app::import::{self, Catalog, Format, ImportAction, ImportError, ImportPlan};
 use domain::ids::{MarketId, ThreadId};
 use domain::{Timestamp, Usdc};
@@ -442,21 +439,4 @@ async fn an_import_updates_the_listing_of_a_market() {
         let change = app::catalog::change_market(&app.ctx, id, move |l| l.featured_position = Some(position));
         assert!(change.await.is_err(), "{position}");
     }
-}
-
-#[tokio::test]
-async fn a_preview_waits_for_a_turn_of_the_parsers() {
-    let app = TestApp::new().await;
-    let file = ImportFile { text: EXAMPLE.to_owned(), is_json: false };
-    // More than there are turns.
-    let (ends, held): (Vec<_>, Vec<_>) = (0..16).map(|_| mpsc::channel::<()>()).unzip();
-    for end in held {
-        let ctx = app.ctx.clone();
-        drop(tokio::spawn(async move { ctx.process.parsers.run(move || drop(end.recv())).await }));
-    }
-    tokio::task::yield_now().await;
-    let preview = tokio::time::timeout(Duration::from_millis(500), preview_import(&app.ctx, &file)).await;
-    assert!(preview.is_err(), "the file was parsed on a thread that serves requests");
-    drop(ends);
-    assert!(preview_import(&app.ctx, &file).await.unwrap().problems.is_empty());
 }
