@@ -336,14 +336,3 @@ fn an_address_has_300_requests_a_minute_in_every_process() {
     assert!(limits.take_address("2001:db8:0:1::1".parse().unwrap(), START).allowed);
     assert!(limits.take_address(ip, START.plus_ms(60_000)).allowed);
 }
-
-#[test]
-fn a_user_and_all_users_together_have_a_number_of_samples_a_minute() {
-    let limits = Limits::memory();
-    let taken = |user, now| (0..100).filter(|_| limits.take_sample(user, now)).count();
-    assert_eq!(taken(ADA, START), 60);
-    let others: usize = (0..20).map(|n| taken(UserId(Uuid::from_u128(100 + n)), START)).sum();
-    assert_eq!(others, 540);
-    assert_eq!(taken(BOB, START), 0);
-    assert_eq!(taken(BOB, START.plus_ms(120_000)), 60);
-}
