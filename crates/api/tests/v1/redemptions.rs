@@ -1,7 +1,7 @@
 //! `POST /v1/redemptions`, `GET /v1/redemptions` and `GET /v1/redemptions/{id}`.
 
-use domain::{ErrorCode, Usdc};
 use domain::key::{Scope, Scopes, Tier};
+use domain::{ErrorCode, Usdc};
 use http_testkit::{Answer, ServeHttp};
 use serde_json::{Value, json};
 use testkit::{TestApp, key_of};
