@@ -1,6 +1,7 @@
 //! The operators' pages: who sees them, and that only a passkey's assertion acts.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use app::config::{Config, WebSettings};
 use domain::credential::Role;
@@ -507,4 +508,23 @@ async fn an_admin_repairs_a_quarantined_market_and_retries_webhooks() {
     let key = app.key(&user, Tier::Developer).await.caller.key.id.to_string();
     let retried = browser.run(&[("act", "retry-webhooks"), ("key", &key)]).await;
     assert!(retried.text.contains("The queue is due now."), "{retried}");
+}
+
+#[tokio::test]
+async fn the_plan_of_a_catalog_waits_for_a_turn_of_the_parsers() {
+    let app = TestApp::new().await;
+    let mut browser = admin(&app).await;
+    // More than there are turns.
+    let (ends, held): (Vec<_>, Vec<_>) = (0..16).map(|_| mpsc::channel::<()>()).unzip();
+    for end in held {
+        let ctx = app.ctx.clone();
+        drop(tokio::spawn(async move { ctx.process.parsers.run(move || drop(end.recv())).await }));
+    }
+    tokio::task::yield_now().await;
+    let fields = [("text", "threads: []\n"), ("format", "yaml")];
+    let plan = browser.submit("/admin/catalog/plan", &fields);
+    let plan = tokio::time::timeout(Duration::from_millis(500), plan).await;
+    assert!(plan.is_err(), "the file was parsed on a thread that serves requests");
+    drop(ends);
+    assert_eq!(browser.submit("/admin/catalog/plan", &fields).await.status.as_u16(), 200);
 }
