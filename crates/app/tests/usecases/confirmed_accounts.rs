@@ -172,6 +172,19 @@ store::on_each_engine! {
         assert!(is_open(&kept).await);
     }
 
+    async fn a_wallet_that_only_signs_in_stays_signed_in_when_the_owners_change(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let (first, other) = (wallet(&app), wallet(&app));
+        let (ada, user) = person(&app, &first).await;
+        add_wallet(&app, &ada, &other).await;
+        let proof = app.sign_text(&other, ChallengePurpose::SignIn, None).await;
+        let signed_in = sessions::sign_in(&app.ctx, &Proof::Wallet(proof), None, &device()).await.unwrap();
+        add_owner(&app, &user, &wallet(&app)).await;
+        accounts::owners(&app.ctx, user.id).await.unwrap();
+        let found = sessions::find(&app.ctx, signed_in.token.expose(), device().ip).await.unwrap();
+        assert!(found.is_some());
+    }
+
     async fn a_wallet_that_owns_nothing_confirms_no_account(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let (_, user) = person(&app, &wallet(&app)).await;
