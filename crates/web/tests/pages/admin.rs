@@ -412,6 +412,43 @@ async fn an_admin_imports_a_catalog_and_edits_a_thread() {
 }
 
 #[tokio::test]
+async fn a_question_that_its_thread_has_is_refused_before_an_act_is_prepared() {
+    let app = TestApp::new().await;
+    let mut browser = admin(&app).await;
+    let catalog = "threads: [{key: cup, title: The cup}]";
+    browser.run(&[("act", "import"), ("text", catalog), ("format", "yaml")]).await;
+    let list = browser.get("/admin/catalog").await;
+    let thread = list.text.split("/admin/catalog/threads/").nth(2).unwrap()[..36].to_owned();
+    let end = app.ctx.now().plus_ms(60 * MINUTE_MS).to_string();
+    let mut fields = vec![
+        ("act", "create-market"),
+        ("question", "Who wins?"),
+        ("outcomes", "Ada\r\nBen\r\n"),
+        ("odds", "50, 50"),
+        ("liquidity", "10"),
+        ("fee", "1"),
+        ("end_time", &end),
+        ("thread", &thread),
+    ];
+    browser.run(&fields).await;
+    fields[1] = ("question", "WHO wins?");
+    let refused = browser.submit("/admin/acts", &fields).await;
+    assert_eq!(refused.status.as_u16(), 400, "{refused}");
+    assert!(refused.text.contains("must differ from the question of the market "), "{refused}");
+}
+
+#[tokio::test]
+async fn the_plan_of_a_yaml_file_names_the_line_of_a_title_that_exists() {
+    let app = TestApp::new().await;
+    let mut browser = admin(&app).await;
+    let catalog = "threads: [{key: cup, title: The cup}]";
+    browser.run(&[("act", "import"), ("text", catalog), ("format", "yaml")]).await;
+    let text = "threads:\n  - key: other\n    title: THE cup\n";
+    let plan = browser.submit("/admin/catalog/plan", &[("text", text), ("format", "yaml")]).await;
+    assert!(plan.text.contains("line 3: /threads/0/title: must differ from"), "{plan}");
+}
+
+#[tokio::test]
 async fn a_service_without_the_roles_keys_shows_the_transactions() {
     let app = TestApp::new().await;
     let market = app.market_with(&["Yes", "No"], |_| ()).await;
