@@ -256,8 +256,8 @@ markets:
 
     async fn a_name_that_appears_after_the_plan_stops_the_run(store: Store) {
         let app = TestApp::with().on(store).start().await;
-        let plan = import::plan(&app.ctx, &yaml("threads: [{key: a, title: The race}, {key: b, title: Paris}]"));
-        let plan = plan.await.unwrap();
+        let file = yaml("threads: [{key: a, title: The race}, {key: b, title: Paris}]");
+        let plan = import::plan(&app.ctx, &file).await.unwrap();
         let made = add(&app, "P\u{430}ris").await.unwrap();
         let run = import::run(&app.ctx, &plan, &app.roles.resolver, None, &mut |_| ()).await;
         let Err(ImportError::Failed(error)) = run else { panic!("{run:?}") };
