@@ -796,6 +796,15 @@ mod tests {
     }
 
     #[test]
+    fn a_trade_that_fails_counts_with_its_code() {
+        let metrics = Metrics::default();
+        metrics.trade(&TradeMove { error: Some("SLIPPAGE_EXCEEDED"), ..moved(Status::Failed, 1) });
+        let text = text_of(&metrics);
+        let line = r#"foretell_trade_failures_total{code="SLIPPAGE_EXCEEDED"} 1"#;
+        assert!(text.contains(line), "{line} in {text}");
+    }
+
+    #[test]
     fn a_trade_is_timed_when_it_is_signed_and_when_it_ends() {
         let metrics = Metrics::default();
         metrics.trade(&moved(Status::Pending, 0));

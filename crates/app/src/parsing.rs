@@ -79,6 +79,7 @@ mod tests {
             let error = parsers.run_within(Duration::ZERO, move || end.recv()).await.unwrap_err();
             assert_eq!(error.code, ErrorCode::RequestTimeout);
         }
+        assert_eq!(parsers.turns.available_permits(), 0, "hung parsers keep their turns");
         let waiting = parsers.run_within(Duration::ZERO, || 1).await;
         assert_eq!(waiting.unwrap_err().code, ErrorCode::RequestTimeout);
         drop(ends);

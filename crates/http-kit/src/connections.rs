@@ -473,6 +473,39 @@ mod tests {
         assert_eq!((evicted(&proxied), evicted(&[busy, new])), (vec![], vec![0]));
     }
 
+    #[derive(Default)]
+    struct Counting {
+        /// Each open connection has a clone.
+        open: Arc<()>,
+        refused: Mutex<Vec<Scope>>,
+    }
+
+    impl ConnectionMeter for Counting {
+        fn opened(&self, _: IpAddr, _: bool) -> Box<dyn Any + Send + Sync> {
+            Box::new(Arc::clone(&self.open))
+        }
+
+        fn refused(&self, scope: Scope) {
+            self.refused.lock().push(scope);
+        }
+    }
+
+    #[test]
+    fn the_meter_learns_of_open_connections_and_of_refused_ones() {
+        let meter = Arc::new(Counting::default());
+        let metered: Arc<dyn ConnectionMeter> = Arc::<Counting>::clone(&meter);
+        let limits = ConnectionLimits { address: 1, network: usize::MAX, site: usize::MAX, total: 2 };
+        let connections = Connections::new(limits, TrustedProxies::default(), Some(metered));
+        let open = || Arc::strong_count(&meter.open) - 1;
+        let places = ["192.0.2.1", "192.0.2.2"].map(|ip| admit(&connections, ip).unwrap());
+        let busy = places.each_ref().map(Place::begin_answer);
+        assert_eq!(open(), 2);
+        assert!(admit(&connections, "192.0.2.1").is_none() && admit(&connections, "192.0.2.3").is_none());
+        assert_eq!(*meter.refused.lock(), [Scope::Address, Scope::Total]);
+        drop((busy, places));
+        assert_eq!(open(), 0);
+    }
+
     #[test]
     fn a_network_and_a_site_have_a_share_and_lose_only_their_own_connections() {
         let limits = ConnectionLimits { address: 3, network: 4, site: 6, total: 100 };

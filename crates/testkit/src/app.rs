@@ -1,5 +1,6 @@
 //! The test application and its main operations.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use alloy::providers::Provider as _;
@@ -12,9 +13,10 @@ use domain::Usdc;
 use domain::ids::TradeId;
 use domain::time::ManualClock;
 use domain::trade::Status;
+use embedded_chain::{EmbeddedNode, Genesis};
 use store::trades::Trade;
 
-use crate::{Branches, Faults, Roles, RpcProxy, Workers};
+use crate::{Branches, CHAIN_ID, Faults, Roles, RpcProxy, START, Workers};
 
 /// A whole service without HTTP in which nothing runs by itself.
 pub struct TestApp {
@@ -32,6 +34,24 @@ pub struct TestApp {
 }
 
 impl TestApp {
+    /// Returns the context of a process whose chain is in this file. The chain has no contracts.
+    ///
+    /// # Panics
+    /// If the file cannot be created.
+    pub fn ctx_on_chain_file(&self, path: &Path) -> Ctx {
+        let genesis = Genesis {
+            chain_id: CHAIN_ID,
+            balances: Vec::new(),
+            timestamp: START,
+            gas_limit: 60_000_000,
+            base_fee: 1_000_000_000,
+        };
+        let node = EmbeddedNode::open(path, genesis, self.clock.clone()).unwrap();
+        let mut ctx = self.ctx.clone();
+        ctx.chain = Chain::embedded(&node, self.ctx.chain.contracts().clone());
+        ctx
+    }
+
     /// Steps the workers until nothing is left to do.
     ///
     /// # Panics

@@ -62,3 +62,13 @@ async fn only_outcomes_of_open_markets_are_quoted() {
     scene.app.run_workers().await;
     scene.refused(&format!("{path}?outcomeIndex=0&action=buy&amount=1"), 409, "MARKET_NOT_TRADEABLE").await;
 }
+
+#[tokio::test]
+async fn a_quote_of_a_buy_that_cannot_gain_has_a_warning() {
+    let scene = Scene::new().await;
+    scene.app.stranger_buys(scene.rain, 0, "9500").await;
+    scene.app.run_workers().await;
+    let path = format!("/api/markets/{}/quote?outcomeIndex=0&action=buy&amount=10", scene.rain.id);
+    let quote = scene.ok(&path).await["quote"].take();
+    assert_eq!(quote["warnings"][0]["code"], "cannot_gain", "{quote}");
+}

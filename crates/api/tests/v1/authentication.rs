@@ -216,3 +216,16 @@ async fn an_allowlist_uses_forwarded_addresses_only_from_trusted_proxies() {
     let untrusting = app.http().with(&key).get("/v1/markets").from_peer("10.0.0.1");
     untrusting.header("x-forwarded-for", "198.51.100.7").await.refused(ErrorCode::IpNotAllowed);
 }
+
+#[tokio::test]
+async fn only_a_known_caller_names_the_trace_of_a_request() {
+    let app = TestApp::new().await;
+    let ada = app.user("ada").await;
+    let [stranger, known] = ["4bf92f3577b34da6a3ce929d0e0e4736", "5bf92f3577b34da6a3ce929d0e0e4736"];
+    let parent = |trace: &str| format!("00-{trace}-00f067aa0ba902b7-01");
+    app.http().anonymous().get("/v1/trades").header("traceparent", parent(stranger)).await;
+    let client = app.http().with(&app.key(&ada, Tier::Mm).await);
+    client.get("/v1/trades").header("traceparent", parent(known)).await.ok();
+    let metrics = app::scrape::metrics_text(&app.ctx);
+    assert!(metrics.contains(known) && !metrics.contains(stranger), "{metrics}");
+}

@@ -85,3 +85,14 @@ async fn an_unreachable_chain_is_an_unavailable_dependency() {
     answer.refused(ErrorCode::DependencyUnavailable);
     assert_eq!(answer.header("retry-after"), Some("1"));
 }
+
+#[tokio::test]
+async fn a_lost_position_is_listed_and_is_not_open() {
+    let scene = Scene::new().await;
+    scene.settled(scene.client.buy(scene.market, 1, "5")).await;
+    assert_eq!(scene.portfolio().await["openPositions"], 1);
+    scene.app.resolve(scene.market, 0).await;
+    scene.app.run_workers().await;
+    assert_eq!(scene.positions().await.len(), 1);
+    assert_eq!(scene.portfolio().await["openPositions"], 0);
+}

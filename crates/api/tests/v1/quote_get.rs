@@ -230,3 +230,28 @@ async fn an_unreachable_chain_is_an_unavailable_dependency() {
     answer.refused(ErrorCode::DependencyUnavailable);
     assert_eq!((answer.header("retry-after"), answer.header("cache-control")), (Some("1"), Some("no-store")));
 }
+
+/// A market in which the first outcome is nearly certain.
+async fn scene_near_certainty() -> Scene {
+    let scene = Scene::new().await;
+    scene.app.stranger_buys(scene.market, 0, "9500").await;
+    scene.app.run_workers().await;
+    scene
+}
+
+#[tokio::test]
+async fn a_quote_of_a_buy_that_cannot_gain_has_a_warning() {
+    let Scene { client, market, .. } = scene_near_certainty().await;
+    for (outcome, warnings) in [(0, 1), (1, 0)] {
+        let quote = client.quote(market, outcome, "buy", "10000000").await.ok()["quote"].take();
+        assert_eq!(quote["warnings"].as_array().unwrap().len(), warnings, "{quote}");
+        assert!(warnings == 0 || quote["warnings"][0]["code"] == "cannot_gain", "{quote}");
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_of_a_buy_that_cannot_gain_has_a_warning() {
+    let Scene { client, market, .. } = scene_near_certainty().await;
+    let dry_run = client.buy(market, 0, "10").with("dryRun", true).await.ok()["dryRun"].take();
+    assert_eq!(dry_run["warnings"][0]["code"], "cannot_gain", "{dry_run}");
+}

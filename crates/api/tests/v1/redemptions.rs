@@ -1,7 +1,7 @@
 //! `POST /v1/redemptions`, `GET /v1/redemptions` and `GET /v1/redemptions/{id}`.
 
-use domain::ErrorCode;
 use domain::key::{Scope, Scopes, Tier};
+use domain::{ErrorCode, Usdc};
 use http_testkit::{Answer, ServeHttp};
 use serde_json::{Value, json};
 use testkit::{TestApp, key_of};
@@ -202,4 +202,18 @@ async fn automatic_payouts_are_listed_and_cannot_be_claimed() {
     let [paid] = rows(&client.get("/v1/redemptions").await.ok()).try_into().unwrap();
     assert_eq!((&paid["status"], &paid["outcomeIndex"]), (&"completed".into(), &0.into()));
     client.get(&format!("/v1/redemptions/{}", text(&paid["id"]))).await.ok();
+}
+
+#[tokio::test]
+async fn a_payout_below_the_automatic_minimum_can_be_claimed() {
+    let cent = Usdc::from_atomic(10_000);
+    let app = TestApp::with().minimum(cent).automatic_redemptions().start().await;
+    let ada = app.user("ada").funded("1000").await;
+    let client = app.http().with(&app.key(&ada, Tier::Mm).await);
+    let market = app.market(&["Yes", "No"]).await;
+    client.buy(market, 0, "0.01").await.created();
+    app.run_workers().await;
+    app.resolve_in_parts(market, &[10, 90]).await;
+    app.run_workers().await;
+    client.redeem(market, 0).await.expect(201);
 }

@@ -102,10 +102,9 @@ async fn unsolicited_bytes_do_not_answer_the_next_delivery() {
     }
 }
 
-/// The runtime has one thread, so the sender's idle connection cannot read the second response
-/// before the next request is ready to be written.
-#[tokio::test]
-async fn a_late_second_response_answers_no_other_delivery() {
+/// Starts a receiver whose first connection responds a second time, with 410, when it is told to.
+/// Returns it with the signals to do so and that it has.
+async fn late_receiver() -> (Receiver, Arc<Notify>, Arc<Notify>) {
     let (late, is_sent) = (Arc::<Notify>::default(), Arc::<Notify>::default());
     let signals = (Arc::clone(&late), Arc::clone(&is_sent));
     let receiver = Receiver::scripted(move |mut stream, number, seen| {
@@ -122,6 +121,25 @@ async fn a_late_second_response_answers_no_other_delivery() {
         }
     })
     .await;
+    (receiver, late, is_sent)
+}
+
+/// The runtime has one thread, so the sender's idle connection cannot read the second response
+/// before the next request is ready to be written.
+#[tokio::test]
+async fn a_late_second_response_does_not_answer_the_endpoints_next_delivery() {
+    let (receiver, late, is_sent) = late_receiver().await;
+    let (sender, target) = (local_sender(), receiver.target("/"));
+    assert_eq!(post(&sender, &target).await.outcome, answered(204));
+    late.notify_one();
+    is_sent.notified().await;
+    assert_eq!(post(&sender, &target).await.outcome, answered(204));
+    assert_eq!((receiver.seen.connections(), receiver.seen.requests().len()), (2, 2));
+}
+
+#[tokio::test]
+async fn a_late_second_response_answers_no_other_delivery() {
+    let (receiver, late, is_sent) = late_receiver().await;
     let (sender, target) = (local_sender(), receiver.target("/"));
     assert_eq!(post(&sender, &target).await.outcome, answered(204));
     late.notify_one();

@@ -2,7 +2,7 @@
 //! anything, and each reports the problem and its place.
 
 use app::import::{self, Format, ImportError, ImportProblem};
-use testkit::TestApp;
+use testkit::{TestApp, market_of};
 
 const EXAMPLE: &str = include_str!("../../../../examples/catalog/catalog.yaml");
 
@@ -188,4 +188,16 @@ async fn a_catalog_has_size_limits() {
     let line = |n: usize| format!("  - {{key: t{n}, title: t}}\n");
     let text = format!("threads:\n{}", (0..10_001).map(line).collect::<String>());
     assert_eq!(told(&app, &text).await, "the file: must have at most 10000 items, got 10001");
+}
+
+#[tokio::test]
+async fn outcomes_do_not_look_like_each_other() {
+    let app = TestApp::new().await;
+    let check = |labels: &[&str]| app::markets::check(&market_of(&app, labels), app.ctx.now());
+    // With a Cyrillic letter.
+    check(&["Paris", "P\u{430}ris"]).unwrap_err();
+    // Two words of one alphabet, and two of two.
+    for labels in [["Modern", "Modem"], ["Moskva", "\u{41c}\u{43e}\u{441}\u{43a}\u{432}\u{430}"]] {
+        check(&labels).unwrap();
+    }
 }

@@ -172,6 +172,26 @@ store::on_each_engine! {
         assert!(is_open(&kept).await);
     }
 
+    async fn a_wallet_that_only_signs_in_stays_signed_in_when_the_owners_change(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let (first, other) = (wallet(&app), wallet(&app));
+        let (ada, user) = person(&app, &first).await;
+        add_wallet(&app, &ada, &other).await;
+        let proof = app.sign_text(&other, ChallengePurpose::SignIn, None).await;
+        let signed_in = sessions::sign_in(&app.ctx, &Proof::Wallet(proof), None, &device()).await.unwrap();
+        add_owner(&app, &user, &wallet(&app)).await;
+        accounts::owners(&app.ctx, user.id).await.unwrap();
+        let found = sessions::find(&app.ctx, signed_in.token.expose(), device().ip).await.unwrap();
+        assert!(found.is_some());
+    }
+
+    async fn a_wallet_that_owns_nothing_confirms_no_account(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let (_, user) = person(&app, &wallet(&app)).await;
+        let named = app.sign_text_of(&wallet(&app), user.account).await;
+        assert!(is_unknown(&sign_in_to(&app, &named, None).await));
+    }
+
     async fn with_several_accounts_the_person_chooses(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let (ada, ben, eve) = (wallet(&app), wallet(&app), wallet(&app));
@@ -221,6 +241,13 @@ store::on_each_engine! {
         assert!(matches!(again, PersonError::CredentialTaken), "{again:?}");
     }
 
+    async fn a_wallet_signs_up_although_the_operator_created_an_account_for_it(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let created = app.user("ada").await;
+        let (_, own) = person(&app, &created.owner).await;
+        assert_ne!((own.id, own.account), (created.id, created.account));
+    }
+
     async fn of_two_sign_ups_with_one_wallet_one_succeeds(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let ada = wallet(&app);
@@ -262,6 +289,16 @@ store::on_each_engine! {
         remove_owner(&app, &user, &backup).await;
         remove().await.unwrap();
         assert!(is_unknown(&try_sign_in(&app, &backup).await));
+    }
+
+    async fn a_key_is_not_removed_while_a_signed_act_changes_the_owners(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let (ada, user) = person(&app, &wallet(&app)).await;
+        let backup = wallet(&app);
+        let id = add_wallet(&app, &ada, &backup).await;
+        app.signed_act(&user, &OwnerActRequest::AddOwner(backup.owner())).await;
+        let refused = people::remove_credential(&app.ctx, &ada, id).await.unwrap_err();
+        assert!(matches!(refused, PersonError::OwnersChanging), "{refused:?}");
     }
 
     async fn the_last_credential_is_not_removed(store: Store) {

@@ -265,6 +265,42 @@ markets:
         assert_eq!(titles(&app).await, ["P\u{430}ris"]);
     }
 
+    async fn a_moved_market_meets_a_question_that_appeared_after_the_plan(store: Store) {
+        const FILE: &str = "
+threads: [{key: cup, title: The cup}, {key: race, title: The race}]
+markets:
+  - {key: m, thread: cup, question: Who wins?, outcomes: [a, b], liquidity: 10, feeBps: 0, endTime: 2030-01-01T00:00:00Z}
+";
+        let app = TestApp::with().on(store).start().await;
+        import(&app, FILE).await.unwrap();
+        app.workers.synchronise(&app.ctx).await;
+        let now = app.ctx.now();
+        let read = app.ctx.store.read(now, |tx, now| Box::pin(store::catalog::open_titles(tx, *now)));
+        let race = read.await.unwrap().into_iter().find(|(_, title)| title == "The race").unwrap().0;
+        let plan = import::plan(&app.ctx, &yaml(&FILE.replace("thread: cup", "thread: race"))).await.unwrap();
+        let made = create(&app, Some(race), "WHO wins?").await.unwrap();
+        let run = import::run(&app.ctx, &plan, &app.roles.resolver, None, &mut |_| ()).await;
+        let Err(ImportError::Failed(error)) = run else { panic!("{run:?}") };
+        assert_fault(&error, "/question", &made.to_string());
+    }
+
+    async fn a_file_changes_a_market_beside_one_with_the_same_question(store: Store) {
+        const MOVE: &str = "UPDATE markets SET thread_id = (SELECT id FROM threads)";
+        const FILE: &str = "
+threads: [{key: cup, title: The cup}]
+markets:
+  - {key: m, thread: cup, question: Who wins?, outcomes: [a, b], liquidity: 10, feeBps: 0, endTime: 2030-01-01T00:00:00Z}
+";
+        let app = TestApp::with().on(store).start().await;
+        import(&app, FILE).await.unwrap();
+        app.workers.synchronise(&app.ctx).await;
+        // As an older version allowed.
+        create(&app, None, "Who wins?").await.unwrap();
+        let moved = app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(MOVE, &[]))).await;
+        assert_eq!(moved.unwrap(), 2);
+        import(&app, &FILE.replace("question:", "description: The final., question:")).await.unwrap();
+    }
+
     async fn of_two_concurrent_names_one_is_refused(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let (one, two) = tokio::join!(add(&app, "Paris"), add(&app, "P\u{430}ris"));

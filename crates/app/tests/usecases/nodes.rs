@@ -4,12 +4,14 @@ use std::pin::pin;
 use std::time::Duration;
 
 use app::Ctx;
-use app::health::{CheckWatcher, ClockWatcher, Degradation, Reason};
+use app::health::{CheckWatcher, ClockWatcher, Degradation, Reason, Storage};
 use app::worker::Worker;
 use chain::NodeStatus;
 use domain::ErrorCode;
 use domain::trade::Status;
 use futures::future::{Either, select};
+use store::StoreError;
+use store::quarantine::Quarantine;
 use testkit::{RpcFault, Setup, TestApp};
 
 use crate::scene::Scene;
@@ -115,6 +117,51 @@ async fn each_problem_is_a_metric_that_begins_at_zero() {
     assert_eq!(degraded(Reason::Drift).as_deref(), Some("1"));
     app.ctx.process.degradations.put(Reason::Drift, None);
     assert_eq!(degraded(Reason::Drift).as_deref(), Some("0"));
+}
+
+#[tokio::test]
+async fn a_fault_of_the_process_is_a_failed_check() {
+    let Scene { app, .. } = scene(TestApp::with().nodes(1)).await;
+    let checks = || {
+        ["schema", "storage", "not_draining"]
+            .map(|name| metric(&app, &format!("foretell_check_up{{check=\"{name}\"}}")).unwrap())
+    };
+    assert_eq!(checks(), ["1", "1", "1"]);
+    let serving = &app.ctx.process.serving;
+    serving.note_schema(true);
+    serving.note_storage(Storage::Database, Some("the disk is full".to_owned()));
+    serving.begin_drain();
+    assert_eq!(checks(), ["0", "0", "0"]);
+}
+
+#[tokio::test]
+async fn the_last_backup_and_the_markets_in_quarantine_are_metrics() {
+    let Scene { app, market, .. } = scene(TestApp::with().nodes(1)).await;
+    let at = app.ctx.now();
+    let quarantine = Quarantine {
+        market_id: market.id,
+        block_number: 1,
+        reason: "overdrawn_position".to_owned(),
+        detail: "An account sold more than it has.".to_owned(),
+        quarantined_at: at,
+        repair_attempts: 0,
+        next_repair_at: at,
+    };
+    let written: Result<(), StoreError> = app
+        .ctx
+        .store
+        .write((quarantine, at), |tx, (quarantine, at)| {
+            Box::pin(async move {
+                store::quarantine::insert(tx, quarantine).await?;
+                store::operations::put_last_backup(tx, *at).await
+            })
+        })
+        .await;
+    written.unwrap();
+    app.workers.monitor(&app.ctx).await;
+    let backup = metric(&app, "foretell_backup_timestamp_seconds").unwrap();
+    assert!(backup.starts_with(&at.s().to_string()), "{backup}");
+    assert_eq!(metric(&app, "foretell_markets_quarantined").as_deref(), Some("1"));
 }
 
 #[tokio::test]

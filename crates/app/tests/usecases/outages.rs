@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use app::health::PoolWatcher;
+use app::health::{HealthMonitor, PoolWatcher, Reason};
 use app::webhooks::dispatch_due;
 use app::worker::Worker;
 use domain::ErrorCode;
@@ -12,6 +12,7 @@ use domain::webhook::DeliveryStatus;
 use futures::future::select_all;
 use store::testing::{Link, PostgresProxy, ProxyFault, proxied_postgres};
 use store::{Store, StoreError, params};
+use testkit::{RpcFault, TestApp};
 use tokio::sync::Notify;
 
 use crate::scene::Scene;
@@ -199,4 +200,16 @@ async fn an_outage_of_the_database_leaves_every_process_ready_and_its_pools_reco
     proxy.set_link(Link::Up);
     look().await;
     assert_eq!(serving.stalled_pools(), Vec::<&str>::new(), "no request was sent");
+}
+
+#[tokio::test]
+async fn an_outage_of_the_chain_degrades_a_process_and_does_not_make_it_unready() {
+    let app = TestApp::with().nodes(1).start().await;
+    let process = &app.ctx.process;
+    app.proxies[0].set(RpcFault::Refused).await;
+    // What it looks at after the shared parts needs the chain.
+    drop(HealthMonitor::default().tick(&app.ctx).await);
+    assert!(process.degradations.has(Reason::ChainUnavailable));
+    assert!(!process.degradations.has(Reason::DatabaseUnavailable));
+    assert_eq!(process.serving.faults(app.ctx.now()), []);
 }

@@ -266,6 +266,33 @@ async fn failed_sign_ins_lock_the_address_out_but_no_valid_passkey() {
 }
 
 #[tokio::test]
+async fn a_valid_passkey_signs_in_from_an_address_that_is_locked_out() {
+    let app = TestApp::new().await;
+    let (mut key, _) = app.sign_up().await;
+    for _ in 0..20 {
+        app.ctx.process.limits.fail(FailureKind::SignIn, device().ip, app.ctx.now()).await.unwrap();
+    }
+    sign_in_with(&app, &mut key).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_guessed_passkey_is_locked_out_at_every_address() {
+    let app = TestApp::new().await;
+    let (key, _) = app.sign_up().await;
+    let mut forged = key.clone();
+    forged.rp_id = "evil.example".to_owned();
+    let mut refusals = Vec::new();
+    for host in 1..=21 {
+        let proof = app.assert(&mut forged, ChallengePurpose::SignIn, None).await;
+        let there = device_at(&format!("198.51.{host}.1"));
+        refusals.push(sessions::sign_in(&app.ctx, &proof, None, &there).await.unwrap_err());
+    }
+    let locked_out = refusals.iter().filter(|it| matches!(it, PersonError::LockedOut { .. })).count();
+    assert!((1..=2).contains(&locked_out), "{refusals:?}");
+    assert!(matches!(refusals[20], PersonError::LockedOut { .. }), "{refusals:?}");
+}
+
+#[tokio::test]
 async fn failures_of_one_kind_of_credential_lock_out_no_other() {
     let app = TestApp::new().await;
     let (mut key, person) = app.sign_up().await;

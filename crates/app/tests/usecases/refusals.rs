@@ -1,6 +1,7 @@
 //! All rejections of trade requests. None of them stores or reserves anything.
 
 use alloy_primitives::U256;
+use app::AppError;
 use chain::{IntentSide, calls};
 use domain::ErrorCode;
 use domain::key::Tier;
@@ -248,4 +249,9 @@ async fn a_silent_node_is_a_dependency_error_and_nothing_is_sent() {
     assert_eq!(refusal.retry_after_s, Some(1));
     app.faults.heal();
     key.buy(&market, 0, "1").await;
+}
+
+#[test]
+fn a_nul_that_reaches_the_database_is_the_fault_of_whoever_sent_it() {
+    assert_eq!(AppError::from(store::StoreError::Nul).code, ErrorCode::ValidationFailed);
 }

@@ -253,3 +253,37 @@ async fn an_unknown_token_is_no_session() {
         assert!(sessions::find(&app.ctx, token, device().ip).await.unwrap().is_none(), "{token}");
     }
 }
+
+#[tokio::test]
+async fn no_purchase_from_a_refused_country_is_prepared_for_a_signature() {
+    let app = TestApp::new().await;
+    let Ada { person, .. } = ada(&app).await;
+    let market_id = app.market(&["Yes", "No"]).await.id;
+    let order = OwnerOrder::Buy { usdc: Usdc::from_whole(1), min_tokens: Wad::ONE };
+    let request = OwnerActRequest::Trade { market_id, outcome_index: 0, order };
+    let country = Country { is_refused: true };
+    let refused = people::prepare_act(&app.ctx, &person, country, &request).await.map(drop);
+    assert!(matches!(refused, Err(PersonError::CountryRefused)), "{refused:?}");
+}
+
+#[tokio::test]
+async fn nobody_signs_up_from_a_refused_country() {
+    let app = TestApp::new().await;
+    let credential = app.register(&mut app.soft_key(), ChallengePurpose::SignUp, None).await;
+    let country = Country { is_refused: true };
+    let wanted = SignUp { name: None, credential, device: device(), country, accepted_terms: None };
+    let refused = people::sign_up(&app.ctx, &wanted).await.map(drop);
+    assert!(matches!(refused, Err(PersonError::CountryRefused)), "{refused:?}");
+}
+
+#[tokio::test]
+async fn no_purchase_from_a_refused_country_is_created() {
+    let app = TestApp::new().await;
+    let Ada { person, .. } = ada(&app).await;
+    let market_id = Some(app.market(&["Yes", "No"]).await.id.to_string());
+    let draft = Draft { market_id, side: Some("buy".to_owned()), ..Draft::default() };
+    let new = NewTrade { draft, idempotency_key: None, dry_run: false, correlation_id: None };
+    let country = Country { is_refused: true };
+    let refused = people::create_trade(&app.ctx, &person, country, new).await.map(drop);
+    assert!(matches!(refused, Err(PersonError::CountryRefused)), "{refused:?}");
+}

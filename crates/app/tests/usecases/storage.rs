@@ -2,7 +2,7 @@
 
 use app::health::{Reason, ServingFault, Storage, StorageWatcher, readiness};
 use app::worker::Worker;
-use store::testing::{ProxyFault, proxied_postgres};
+use store::testing::{ProxyFault, TestFolder, proxied_postgres};
 use store::{Store, StoreError};
 use testkit::TestApp;
 
@@ -53,4 +53,22 @@ async fn a_server_that_rejects_writes_degrades_every_process_and_removes_none() 
     watcher.tick(ctx).await.unwrap();
     let found = readiness(ctx).await;
     assert!(found.database.ok && found.degraded.is_empty());
+}
+
+#[tokio::test]
+async fn a_process_whose_chain_accepts_no_writes_is_unready() {
+    let (app, folder) = (TestApp::new().await, TestFolder::create());
+    let path = folder.path().join("chain.db");
+    let ctx = app.ctx_on_chain_file(&path);
+    let watcher = StorageWatcher::new(&ctx);
+    watcher.tick(&ctx).await.unwrap();
+    assert_eq!(ctx.process.serving.faults(ctx.now()), []);
+    let file = Store::open(&format!("sqlite:{}", path.display())).await.unwrap();
+    let renamed: Result<u64, StoreError> =
+        file.write("ALTER TABLE chain RENAME TO no_chain", |tx, sql| Box::pin(tx.exec(sql, &[]))).await;
+    renamed.unwrap();
+    app.clock.advance(5_000);
+    watcher.tick(&ctx).await.unwrap();
+    let faults = ctx.process.serving.faults(ctx.now());
+    assert!(matches!(&faults[..], [ServingFault::Storage(Storage::Chain, _)]), "{faults:?}");
 }

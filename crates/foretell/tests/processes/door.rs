@@ -116,6 +116,7 @@ async fn listeners_without_authentication_answer_only_to_names_of_this_machine()
     let chain = read_json(&service.file("dev.json")).unwrap()["rpcUrl"].as_str().unwrap().to_owned();
     let http = client();
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": [] });
+    let mut faults = Vec::new();
     for (host, status) in [
         ("127.0.0.1", 200),
         ("localhost:9464", 200),
@@ -125,11 +126,16 @@ async fn listeners_without_authentication_answer_only_to_names_of_this_machine()
     ] {
         for path in ["/metrics", "/livez", "/readyz"] {
             let answer = http.get(format!("{ops}{path}")).header("host", host).send().await.unwrap();
-            assert_eq!(answer.status(), status, "{path} at {host}");
+            if answer.status() != status {
+                faults.push(format!("{path} at {host}: {}", answer.status()));
+            }
         }
         let answer = http.post(&chain).header("host", host).json(&body).send().await.unwrap();
-        assert_eq!(answer.status(), status, "JSON-RPC at {host}");
+        if answer.status() != status {
+            faults.push(format!("JSON-RPC at {host}: {}", answer.status()));
+        }
     }
+    assert!(faults.is_empty(), "{faults:#?}");
 }
 
 async fn connect_from(source: [u8; 4], to: &str) -> TcpStream {

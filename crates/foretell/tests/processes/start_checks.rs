@@ -34,14 +34,37 @@ async fn a_limit_of_open_files_that_is_too_low_stops_the_start_and_is_named() {
     assert!(text.contains("or set max-connections to"), "{text}");
 }
 
+fn http() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
+async fn scrape(service: &Service, http: &reqwest::Client) -> String {
+    let url = read_json(&service.file("service.json")).unwrap()["opsUrl"].as_str().unwrap().to_owned();
+    http.get(format!("{url}/metrics")).send().await.unwrap().text().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn open_connections_use_their_budget() {
+    let mut service = Service::on_sqlite().await;
+    service.demonstration().await;
+    service.start_with(&["--ops-listen", "127.0.0.1:0"]).await;
+    let http = http();
+    // The client keeps this connection.
+    let health = http.get(format!("{}/v1/health", service.base_url())).send().await.unwrap();
+    let text = scrape(&service, &http).await;
+    let line = r#"foretell_budget_used{budget="connections",scope="total"} "#;
+    let used = text.lines().find_map(|found| found.strip_prefix(line)).unwrap();
+    assert_ne!(used, "0", "{text}");
+    drop(health);
+    service.kill().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_scrape_has_every_known_series() {
     let mut service = Service::on_sqlite().await;
     service.demonstration().await;
     service.start_with(&["--ops-listen", "127.0.0.1:0"]).await;
-    let url = read_json(&service.file("service.json")).unwrap()["opsUrl"].as_str().unwrap().to_owned();
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
-    let text = http.get(format!("{url}/metrics")).send().await.unwrap().text().await.unwrap();
+    let text = scrape(&service, &http()).await;
     for line in [
         r#"foretell_http_requests_total{route="/v1/trades",method="POST",status="503",code="DEPENDENCY_UNAVAILABLE"} 0"#,
         r#"foretell_http_request_seconds_count{route="/v1/trades/{id}"} 0"#,

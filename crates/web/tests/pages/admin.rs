@@ -1,6 +1,7 @@
 //! The operators' pages: who sees them, and that only a passkey's assertion acts.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use app::config::{Config, WebSettings};
 use domain::credential::Role;
@@ -411,6 +412,43 @@ async fn an_admin_imports_a_catalog_and_edits_a_thread() {
 }
 
 #[tokio::test]
+async fn a_question_that_its_thread_has_is_refused_before_an_act_is_prepared() {
+    let app = TestApp::new().await;
+    let mut browser = admin(&app).await;
+    let catalog = "threads: [{key: cup, title: The cup}]";
+    browser.run(&[("act", "import"), ("text", catalog), ("format", "yaml")]).await;
+    let list = browser.get("/admin/catalog").await;
+    let thread = list.text.split("/admin/catalog/threads/").nth(2).unwrap()[..36].to_owned();
+    let end = app.ctx.now().plus_ms(60 * MINUTE_MS).to_string();
+    let mut fields = vec![
+        ("act", "create-market"),
+        ("question", "Who wins?"),
+        ("outcomes", "Ada\r\nBen\r\n"),
+        ("odds", "50, 50"),
+        ("liquidity", "10"),
+        ("fee", "1"),
+        ("end_time", &end),
+        ("thread", &thread),
+    ];
+    browser.run(&fields).await;
+    fields[1] = ("question", "WHO wins?");
+    let refused = browser.submit("/admin/acts", &fields).await;
+    assert_eq!(refused.status.as_u16(), 400, "{refused}");
+    assert!(refused.text.contains("must differ from the question of the market "), "{refused}");
+}
+
+#[tokio::test]
+async fn the_plan_of_a_yaml_file_names_the_line_of_a_title_that_exists() {
+    let app = TestApp::new().await;
+    let mut browser = admin(&app).await;
+    let catalog = "threads: [{key: cup, title: The cup}]";
+    browser.run(&[("act", "import"), ("text", catalog), ("format", "yaml")]).await;
+    let text = "threads:\n  - key: other\n    title: THE cup\n";
+    let plan = browser.submit("/admin/catalog/plan", &[("text", text), ("format", "yaml")]).await;
+    assert!(plan.text.contains("line 3: /threads/0/title: must differ from"), "{plan}");
+}
+
+#[tokio::test]
 async fn a_service_without_the_roles_keys_shows_the_transactions() {
     let app = TestApp::new().await;
     let market = app.market_with(&["Yes", "No"], |_| ()).await;
@@ -507,4 +545,23 @@ async fn an_admin_repairs_a_quarantined_market_and_retries_webhooks() {
     let key = app.key(&user, Tier::Developer).await.caller.key.id.to_string();
     let retried = browser.run(&[("act", "retry-webhooks"), ("key", &key)]).await;
     assert!(retried.text.contains("The queue is due now."), "{retried}");
+}
+
+#[tokio::test]
+async fn the_plan_of_a_catalog_waits_for_a_turn_of_the_parsers() {
+    let app = TestApp::new().await;
+    let mut browser = admin(&app).await;
+    // More than there are turns.
+    let (ends, held): (Vec<_>, Vec<_>) = (0..16).map(|_| mpsc::channel::<()>()).unzip();
+    for end in held {
+        let ctx = app.ctx.clone();
+        drop(tokio::spawn(async move { ctx.process.parsers.run(move || drop(end.recv())).await }));
+    }
+    tokio::task::yield_now().await;
+    let fields = [("text", "threads: []\n"), ("format", "yaml")];
+    let plan = browser.submit("/admin/catalog/plan", &fields);
+    let plan = tokio::time::timeout(Duration::from_millis(500), plan).await;
+    assert!(plan.is_err(), "the file was parsed on a thread that serves requests");
+    drop(ends);
+    assert_eq!(browser.submit("/admin/catalog/plan", &fields).await.status.as_u16(), 200);
 }

@@ -2,6 +2,7 @@
 //! right is tested in `usecases/budgets`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use app::limits::budget::Budget;
 use app::owner_acts::{self, ActOrigin, OwnerActRequest, PreparedAct};
@@ -75,11 +76,37 @@ fn refusals(app: &TestApp, budget: Budget) -> u64 {
 
 #[tokio::test]
 async fn every_budget_is_enforced_where_its_resource_is_used() {
+    let mut free = Vec::new();
     for budget in Budget::ALL {
         let nothing = format!("{budget}.network=0");
         let app = TestApp::with().budgets([nothing.as_str()]).start().await;
-        if use_once(&app, *budget).await {
-            assert!(refusals(&app, *budget) > 0, "{budget}");
+        if use_once(&app, *budget).await && refusals(&app, *budget) == 0 {
+            free.push(budget.as_str());
         }
     }
+    assert_eq!(free, [""; 0]);
+}
+
+/// The number of recorded spans whose parent is a span of the caller.
+#[derive(Default)]
+struct Joined(AtomicUsize);
+
+impl SpanSink for Joined {
+    fn record(&self, spans: Vec<Span>) {
+        let joined = spans.iter().filter(|span| span.is_parent_remote).count();
+        self.0.fetch_add(joined, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn a_user_without_samples_left_does_not_name_the_trace_of_a_request() {
+    let app = TestApp::with().budgets(["trace-samples.network=1"]).start().await;
+    let sink = Arc::new(Joined::default());
+    app.ctx.trace_to(Arc::<Joined>::clone(&sink));
+    let ada = app.user("ada").await;
+    let user = app.http().with(&app.disabled_key(&ada, Tier::Free).await);
+    for _ in 0..2 {
+        user.get("/v1/markets").header("traceparent", SAMPLED).await.ok();
+    }
+    assert_eq!(sink.0.load(Ordering::SeqCst), 1);
 }

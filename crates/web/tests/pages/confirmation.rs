@@ -9,7 +9,7 @@ use testkit::{TestApp, TestMarket};
 use crate::people::{Browser, trader};
 
 /// Lets all keys hold trades from 20 USDC.
-async fn hold_from_20(app: &TestApp) {
+pub async fn hold_from_20(app: &TestApp) {
     const SQL: &str = "UPDATE keys SET tier = 'mm', high_value_usdc_atomic = 20000000";
     let changed: Result<u64, StoreError> =
         app.ctx.store.write((), |tx, ()| Box::pin(async move { tx.exec(SQL, &[]).await })).await;
@@ -18,7 +18,7 @@ async fn hold_from_20(app: &TestApp) {
 }
 
 /// Returns the path of a new order's page.
-async fn order(browser: &mut Browser, market: TestMarket, usdc: &str) -> String {
+pub async fn order(browser: &mut Browser, market: TestMarket, usdc: &str) -> String {
     let order = json!({
         "marketId": market.id, "outcomeIndex": 0, "side": "buy", "amountType": "usdc", "amount": usdc,
         "maxSlippageBps": 10_000, "idempotencyKey": format!("key-{usdc}"),

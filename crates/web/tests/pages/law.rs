@@ -8,6 +8,7 @@ use http_testkit::ServeHttp;
 use serde_json::json;
 use testkit::TestApp;
 
+use crate::confirmation::{hold_from_20, order};
 use crate::people::{Browser, rejected, trader};
 
 const TERMS: &str = "https://foretell.test/terms?v=2";
@@ -92,4 +93,24 @@ async fn nobody_signs_up_or_buys_from_a_refused_country() {
     rejected(&browser.sign_up("Maya").await, 451, "COUNTRY_REFUSED");
     browser.headers = vec![("x-country", "FR")];
     assert!(browser.sign_up("Maya").await.header("set-cookie").is_some());
+}
+
+#[tokio::test]
+async fn nobody_confirms_a_held_purchase_from_a_refused_country() {
+    let app = TestApp::new().await;
+    let market = app.market_with(&["Yes", "No"], |_| ()).await;
+    let mut browser = trader(&app, 100).await;
+    hold_from_20(&app).await;
+    let path = order(&mut browser, market, "50").await;
+    let confirm = format!("{path}/confirm");
+    serve(&app, &mut browser, refuse_antarctica);
+    browser.prove("step-up").await;
+    let submit = |country: &str| {
+        let request = browser.client.call("POST", &confirm).header("sec-fetch-site", "same-origin");
+        let request = request.header("content-type", "application/x-www-form-urlencoded").body("");
+        request.header("cookie", browser.cookie.clone().unwrap()).header("x-country", country).send()
+    };
+    let refused = submit("AQ").await;
+    assert_eq!(refused.status.as_u16(), 451, "{refused}");
+    assert_eq!(submit("FR").await.header("location"), Some(path.as_str()));
 }

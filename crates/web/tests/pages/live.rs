@@ -201,3 +201,14 @@ async fn a_stream_of_something_else_than_markets_is_rejected() {
         assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{topics}");
     }
 }
+
+#[tokio::test]
+async fn a_repeated_topic_takes_one_place() {
+    let scene = Scene::new().await;
+    let repeated = vec![format!("m:{}", scene.rain.id); 100].join(",");
+    let mut streams = Vec::new();
+    // 10,000 topics as they are written, and 100 different ones.
+    for _ in 0..100 {
+        streams.push(open(&scene, &repeated, "192.0.2.1").await);
+    }
+}

@@ -135,3 +135,28 @@ async fn each_button_of_a_card_opens_the_ticket_with_its_outcome() {
     }
     assert_eq!(chosen(&browser.get(&path).await).0, 0);
 }
+
+#[tokio::test]
+async fn an_outcome_that_no_card_shows_has_its_name_on_the_page_of_its_holder() {
+    let app = TestApp::new().await;
+    let market = market_of_250(&app).await;
+    let mut browser = trader(&app, 10).await;
+    let account = browser.address().await;
+    for outcome in 0..10 {
+        app.stranger_buys(market, outcome, "20").await;
+    }
+    let buy = json!({ "side": "buy", "amountType": "usdc", "amount": "1", "outcomeIndex": 249,
+        "idempotencyKey": "buy-249" });
+    order(&app, &mut browser, market, buy).await;
+    app.run_workers().await;
+    let page = browser.get(&format!("/traders/{account}")).await;
+    assert!(page.text.contains("Candidate 249"), "{page}");
+}
+
+#[tokio::test]
+async fn every_outcome_of_250_has_a_link_to_its_ticket() {
+    let app = TestApp::new().await;
+    let market = market_of_250(&app).await;
+    let links = links_of_tickets(&mut Browser::new(&app), market).await;
+    assert_eq!(links.into_iter().collect::<BTreeSet<_>>().len(), OUTCOMES);
+}

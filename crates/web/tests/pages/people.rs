@@ -633,3 +633,15 @@ async fn a_stream_says_when_something_of_the_person_has_changed() {
     let receipt = browser.get(&format!("/trades/{}", trade["id"].as_str().unwrap())).await;
     assert!(!receipt.text.contains("data-status"), "{receipt}");
 }
+
+#[tokio::test]
+async fn a_ticket_warns_of_a_buy_that_cannot_gain() {
+    let app = TestApp::new().await;
+    let market = app.market_with(&["Yes", "No"], |_| ()).await;
+    app.stranger_buys(market, 0, "9500").await;
+    app.run_workers().await;
+    let mut browser = trader(&app, 100).await;
+    let order = json!({ "marketId": market.id, "outcomeIndex": 0, "side": "buy", "amount": "10000000" });
+    let quote = browser.post("/app/quotes", order).await.json();
+    assert_eq!(quote["warnings"][0]["code"], "cannot_gain", "{quote}");
+}

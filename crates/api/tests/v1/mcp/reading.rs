@@ -85,3 +85,23 @@ async fn another_users_trade_is_not_there() {
     let arguments = json!({ "correlationId": trade["correlationId"] });
     refused(&client, "trace", arguments, ErrorCode::ResourceNotFound).await;
 }
+
+#[tokio::test]
+async fn a_lost_position_is_not_in_the_portfolio() {
+    let scene = Scene::new().await;
+    scene.settled(scene.client.buy(scene.market, 1, "5.00")).await;
+    scene.app.resolve(scene.market, 0).await;
+    scene.app.run_workers().await;
+    let portfolio = answered(&agent(&scene), "portfolio", json!({})).await;
+    assert_eq!(portfolio["positions"], json!([]), "{portfolio}");
+}
+
+#[tokio::test]
+async fn a_quote_warns_an_agent_of_a_buy_that_cannot_gain() {
+    let scene = Scene::new().await;
+    scene.app.stranger_buys(scene.market, 0, "9500").await;
+    scene.app.run_workers().await;
+    let asked = json!({ "marketId": scene.market.id, "outcomeIndex": 0, "side": "buy", "amount": "10" });
+    let quote = answered(&agent(&scene), "quote", asked).await;
+    assert_eq!(quote["warnings"][0]["code"], "cannot_gain", "{quote}");
+}

@@ -223,6 +223,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_connection_is_not_used_for_another_path_of_its_key() {
+        let pool = Arc::<Pool<i32>>::default();
+        pool.put("a", of(1), 1);
+        assert_eq!(pool.take("a", Endpoint { url: "https://hooks.example.com/b", ..of(1) }), None);
+        assert_eq!(pool.take("a", of(1)), Some(1));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_connection_is_used_only_for_its_own_endpoint() {
         let pool = Arc::<Pool<i32>>::default();
         let elsewhere = Endpoint { url: "https://hooks.example.com/b", ..of(1) };
