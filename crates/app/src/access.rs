@@ -284,6 +284,7 @@ pub static USE_CASES: &[UseCase] = &[
     reads("usage::spend", "read what a key has spent", &[AnyKey]),
     reads("usage::history", "read the usage over time", &[Session]),
     reads("request_log::search", "read the log of requests", &[Session]),
+    reads("user_log::list", "read what was done with the account", &[Session, AdminSession, Command]),
     // API keys and webhooks.
     reads("keys::list_own", "list the API keys", &[Session]),
     reads("keys::find_own", "read an API key, without its secret", &[Session]),

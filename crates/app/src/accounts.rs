@@ -18,7 +18,6 @@ use store::users::{Account, User};
 use store::{StoreError, Tx};
 
 use crate::audit_log::around;
-use crate::sessions::act_of;
 use crate::{AppError, Ctx};
 
 /// The lifetime of a delegation whose key does not expire earlier: one year.
@@ -138,14 +137,7 @@ pub async fn owners(ctx: &Ctx, user_id: UserId) -> Result<Owners, AppError> {
         let ended = ctx
             .store
             .write((user_id, texts, ctx.now()), |tx, (user_id, texts, now)| {
-                Box::pin(async move {
-                    let ended = store::users::replace_owners(tx, *user_id, texts, *now).await?;
-                    if ended > 0 {
-                        let sessions = json!({ "ended": ended });
-                        note(tx, act_of(*user_id, "session.end-removed").after(sessions));
-                    }
-                    Ok(ended)
-                })
+                Box::pin(store::users::replace_owners(tx, *user_id, texts, *now))
             })
             .await?;
         if ended > 0 {

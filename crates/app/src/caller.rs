@@ -1,5 +1,6 @@
 //! The authenticated caller of a use case.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use domain::ErrorCode;
@@ -7,19 +8,19 @@ use domain::ids::UserId;
 use domain::key::{KeyLimits, Scope};
 use store::keys::Key;
 
-use crate::audit_log::Actor;
-use crate::{AppError, Ctx};
+use crate::{AppError, Ctx, user_log};
 
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The key of the request.
     pub key: Arc<Key>,
+    ip: IpAddr,
     uses_agent_tools: bool,
 }
 
 impl Caller {
-    pub const fn new(key: Arc<Key>) -> Self {
-        Self { key, uses_agent_tools: false }
+    pub const fn new(key: Arc<Key>, ip: IpAddr) -> Self {
+        Self { key, ip, uses_agent_tools: false }
     }
 
     /// The same caller, who sent the request through the tools for agents.
@@ -42,11 +43,10 @@ impl Caller {
         self.key.limits()
     }
 
-    /// Returns the context in which the key's holder changes the key: the audit log names the key.
+    /// Returns the context in which the key's holder changes the key: the user's log names the key.
     pub(crate) fn acting(&self, ctx: &Ctx) -> Ctx {
-        let (name, user) = (format!("key:{}", self.key.id), format!("user:{}", self.user_id()));
-        let actor = Actor { name, os_user: user, host: String::new() };
-        Ctx { store: ctx.store.acting_as(actor, Arc::clone(&ctx.clock)), ..ctx.clone() }
+        let store = user_log::acting(ctx, self.user_id(), self.ip, Some(self.key.id));
+        Ctx { store, ..ctx.clone() }
     }
 
     /// Checks that the key has `scope`.

@@ -7,7 +7,8 @@ mod cash_flows;
 mod export;
 mod over_time;
 
-pub use cash_flows::{list_deposits, outside_deposits};
+pub use cash_flows::list_deposits;
+pub(crate) use cash_flows::outside_deposits;
 pub use export::export_trades;
 pub use over_time::{PortfolioOverTime, PortfolioPoint, Timeframe, read_over_time};
 

@@ -8,7 +8,6 @@ use domain::credential::Role;
 use domain::ids::{CredentialId, SessionId, UserId};
 use domain::key::KeyKind;
 use domain::passkey::ChallengePurpose;
-use domain::rate::Scope;
 use domain::session::{SessionTimes, SessionToken};
 use domain::{ErrorCode, Timestamp};
 use serde_json::json;
@@ -16,16 +15,15 @@ use store::audit_log::{Act, note};
 use store::keys::Key;
 use store::sessions::Session;
 use store::users::User;
-use store::{Store, StoreError, Tx};
+use store::{StoreError, Tx};
 
 use crate::caller::Caller;
 use crate::keys::{NewWebKey, insert_web_key, new_web_key};
 use crate::limits::FailureKind;
-use crate::limits::budget::Budget;
 use crate::passkeys::{Proof, VerifiedProof, use_proof, verify_proof, verify_sign_in, web};
 use crate::process::feed_hub::{Subscription, Topic};
 use crate::process::session_cache::SessionRow;
-use crate::{AccountChoice, AppError, Ctx, PersonError};
+use crate::{AccountChoice, AppError, Ctx, PersonError, user_log};
 
 /// The maximum length of a stored user agent, in characters.
 const MAX_USER_AGENT: usize = 300;
@@ -71,7 +69,7 @@ impl Person {
     /// `API_KEY_REVOKED` if the operator has revoked it.
     pub fn caller(&self) -> Result<Caller, AppError> {
         let key = self.web_key().ok_or_else(|| AppError::new(ErrorCode::ApiKeyRevoked))?;
-        Ok(Caller::new(Arc::clone(key)))
+        Ok(Caller::new(Arc::clone(key), self.session().ip))
     }
 
     /// # Errors
@@ -109,7 +107,7 @@ pub async fn sign_in(
         let user_id = verified.credential.user_id;
         let web_key = missing_web_key(ctx, user_id).await?;
         let new = NewSession::begin(ctx, verified, device);
-        let store = store_of_user(ctx, user_id, device.ip);
+        let store = user_log::acting(ctx, user_id, device.ip, None);
         store
             .try_write((new.clone(), web_key), |tx, (new, web_key)| {
                 Box::pin(async move {
@@ -173,7 +171,7 @@ pub async fn step_up(
         let mut new = NewSession::begin(ctx, verified, device);
         new.session.id = person.session().id;
         new.session.created_at = person.session().created_at;
-        let store = store_of_user(ctx, user_id, device.ip);
+        let store = user_log::acting(ctx, user_id, device.ip, None);
         let unit = store.try_write((new.clone(), ctx.now()), |tx, (new, now)| Box::pin(renew(tx, new, *now)));
         unit.await?;
         Ok(SignedIn { token: new.token, session: new.session })
@@ -331,7 +329,7 @@ pub async fn end(ctx: &Ctx, person: &Person, id: SessionId) -> Result<(), Person
 
 async fn end_one(ctx: &Ctx, person: &Person, id: SessionId) -> Result<bool, PersonError> {
     let user_id = person.user_id();
-    let store = store_of_user(ctx, user_id, person.session().ip);
+    let store = user_log::acting(ctx, user_id, person.session().ip, None);
     let ended = store.write((user_id, id, ctx.now()), |tx, (user_id, id, now)| {
         Box::pin(async move {
             let ended = store::sessions::mark_ended(tx, *user_id, *id, *now).await?;
@@ -350,7 +348,7 @@ async fn end_one(ctx: &Ctx, person: &Person, id: SessionId) -> Result<bool, Pers
 pub async fn end_others(ctx: &Ctx, person: &Person) -> Result<u64, PersonError> {
     person.require_step_up(ctx.now())?;
     let (user_id, kept) = (person.user_id(), person.session().id);
-    let store = store_of_user(ctx, user_id, person.session().ip);
+    let store = user_log::acting(ctx, user_id, person.session().ip, None);
     let ended = store.write((user_id, kept, ctx.now()), |tx, (user_id, kept, now)| {
         Box::pin(async move {
             let ended = store::sessions::mark_others_ended(tx, *user_id, *kept, *now).await?;
@@ -386,15 +384,9 @@ async fn insert_missing_web_key(tx: &mut Tx, new: Option<&NewWebKey>) -> Result<
     Ok(())
 }
 
-/// Returns the store with which a user acts: it writes the user's log.
-pub(crate) fn store_of_user(ctx: &Ctx, user_id: UserId, ip: IpAddr) -> Store {
-    let max = ctx.budgets().share(Budget::LogEntries, Scope::User).limit().unwrap_or(u64::MAX);
-    ctx.store.acting_as_user(user_id, ip, max, Arc::clone(&ctx.clock))
-}
-
 /// Returns the context in which a person acts: the user's log has what they do.
 pub fn context_of(ctx: &Ctx, person: &Person) -> Ctx {
-    Ctx { store: store_of_user(ctx, person.user_id(), person.session().ip), ..ctx.clone() }
+    Ctx { store: user_log::acting(ctx, person.user_id(), person.session().ip, None), ..ctx.clone() }
 }
 
 /// Returns an act of a user on their own settings.

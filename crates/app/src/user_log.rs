@@ -2,11 +2,23 @@
 //! operator can read it. Administrative acts are in the [audit log](crate::audit_log) instead, also
 //! those of admins in the web application.
 
+use std::net::IpAddr;
+use std::sync::Arc;
+
 use domain::Timestamp;
-use domain::ids::UserId;
+use domain::ids::{KeyId, UserId};
+use domain::rate::Scope;
+use store::Store;
 pub use store::user_log::UserLogEntry;
 
+use crate::limits::budget::Budget;
 use crate::{AppError, Ctx};
+
+/// Returns the store with which a user acts, or one of their API keys: it writes the user's log.
+pub(crate) fn acting(ctx: &Ctx, user_id: UserId, ip: IpAddr, key_id: Option<KeyId>) -> Store {
+    let max = ctx.budgets().share(Budget::LogEntries, Scope::User).limit().unwrap_or(u64::MAX);
+    ctx.store.acting_as_user(user_id, ip, key_id, max, Arc::clone(&ctx.clock))
+}
 
 /// Returns the user's entries before `before`, newest first.
 pub async fn list(

@@ -20,6 +20,7 @@ use http_kit::{AppState, ConnectionMeter, ResponseCache, Route, ServeLimits, Ser
 use protocol::CursorCodec;
 use secrecy::ExposeSecret;
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -394,6 +395,7 @@ pub struct Running {
     ctx: Ctx,
     draining: CancellationToken,
     stop: watch::Sender<bool>,
+    signals: StopSignals,
     workers: JoinSet<()>,
     http: Option<Serving>,
 }
@@ -448,6 +450,8 @@ impl Running {
         endpoint: Option<PublicEndpoint>,
         first_block: u64,
     ) -> Result<Self, StartError> {
+        // Before the first request: from then on, a signal must not cut a connection.
+        let signals = StopSignals::listen();
         let (stop, stopped) = watch::channel(false);
         let ctx = parts.ctx.clone();
         let settings = WorkerSettings {
@@ -461,7 +465,7 @@ impl Running {
         let draining = CancellationToken::new();
         let http =
             endpoint.map(|endpoint| Serving::start(endpoint, parts.connections, stopped, draining.clone()));
-        Ok(Self { ctx, draining, stop, workers, http })
+        Ok(Self { ctx, draining, stop, signals, workers, http })
     }
 
     /// Returns the token that is cancelled when the process begins to drain: it still serves, but is
@@ -472,16 +476,16 @@ impl Running {
 
     /// Serves until a signal or the operator's listener requests a stop, and then for `delay`, in
     /// which load balancers notice that the process is not ready. A second signal ends the delay.
-    pub async fn serve_until_stopped(&self, delay: Duration) {
+    pub async fn serve_until_stopped(&mut self, delay: Duration) {
         tokio::select! {
-            () = signalled() => {}
+            () = self.signals.wait() => {}
             () = self.draining.cancelled() => {}
         }
         self.ctx.process.serving.begin_drain();
         self.draining.cancel();
         if !delay.is_zero() {
             tracing::info!(delay_s = delay.as_secs(), "draining: this process is no longer ready");
-            drop(tokio::time::timeout(delay, signalled()).await);
+            drop(tokio::time::timeout(delay, self.signals.wait()).await);
         }
         tracing::info!("stopping");
     }
@@ -527,16 +531,39 @@ pub fn listen(address: std::net::SocketAddr) -> Result<(TcpListener, std::net::S
     Ok((listener, bound))
 }
 
+/// The signals that stop the process: SIGINT and SIGTERM. From the moment it listens, they no longer
+/// end the process by themselves.
+struct StopSignals {
+    interrupt: Option<Signal>,
+    terminate: Option<Signal>,
+}
+
+impl StopSignals {
+    fn listen() -> Self {
+        // A signal that cannot be handled ends the process, as it does by default.
+        let listen = |kind| signal(kind).ok();
+        Self { interrupt: listen(SignalKind::interrupt()), terminate: listen(SignalKind::terminate()) }
+    }
+
+    /// Completes on the next signal.
+    async fn wait(&mut self) {
+        async fn next(signal: &mut Option<Signal>) {
+            let received = match signal {
+                Some(signal) => signal.recv().await,
+                None => None,
+            };
+            if received.is_none() {
+                std::future::pending::<()>().await;
+            }
+        }
+        tokio::select! {
+            () = next(&mut self.interrupt) => {}
+            () = next(&mut self.terminate) => {}
+        }
+    }
+}
+
 /// Completes on SIGINT or SIGTERM.
 pub async fn signalled() {
-    use tokio::signal::unix::{SignalKind, signal};
-    // If SIGTERM cannot be handled, SIGINT still stops the service gracefully.
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
-        drop(tokio::signal::ctrl_c().await);
-        return;
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
-    }
+    StopSignals::listen().wait().await;
 }

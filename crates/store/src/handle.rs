@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use domain::ids::{MarketId, UserId};
+use domain::ids::{KeyId, MarketId, UserId};
 use domain::{Clock, Timestamp};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -113,17 +113,18 @@ impl Store {
         Self { acting: Some(acting), ..self.clone() }
     }
 
-    /// Returns a handle that writes the actions of a user to the user's log. Of one action it keeps
-    /// `max_per_action` entries within 24 hours, and counts further ones.
+    /// Returns a handle that writes the actions of a user, or of their API key, to the user's log. Of
+    /// one action it keeps `max_per_action` entries within 24 hours, and counts further ones.
     #[must_use]
     pub fn acting_as_user(
         &self,
         user_id: UserId,
         ip: IpAddr,
+        key_id: Option<KeyId>,
         max_per_action: u64,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let acting = Acting::User(Arc::new(UserContext { user_id, ip, max_per_action, clock }));
+        let acting = Acting::User(Arc::new(UserContext { user_id, ip, key_id, max_per_action, clock }));
         Self { acting: Some(acting), ..self.clone() }
     }
 

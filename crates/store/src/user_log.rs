@@ -8,7 +8,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use domain::ids::UserId;
+use domain::ids::{KeyId, UserId};
 use domain::time::DAY_MS;
 use domain::{Clock, Timestamp};
 use serde_json::{Map, Value as Json};
@@ -21,6 +21,8 @@ use crate::{StoreError, Tx, params};
 pub(crate) struct UserContext {
     pub user_id: UserId,
     pub ip: IpAddr,
+    /// The API key that acts for the user.
+    pub key_id: Option<KeyId>,
     /// The number of entries of one action that are kept within 24 hours.
     pub max_per_action: u64,
     pub clock: Arc<dyn Clock>,
@@ -37,7 +39,7 @@ record! {
         pub action: String,
         /// The object, such as `key:018f...`; empty for the user.
         pub subject: String,
-        /// The states before and after it, as JSON.
+        /// The API key that did it, and the states before and after it, as JSON.
         pub detail: Option<String>,
         /// The number of further entries of this action that were only counted.
         pub more: u64,
@@ -50,8 +52,9 @@ impl UserLogEntry {
     fn new(acting: &UserContext, act: Act, at: Timestamp) -> Self {
         let own = format!("user:{}", acting.user_id);
         let mut detail = Map::new();
+        let by = acting.key_id.map(|id| Json::from(format!("key:{id}")));
         let phase = (act.phase != Phase::Done).then(|| Json::from(act.phase.as_str()));
-        for (name, value) in [("phase", phase), ("before", act.before), ("after", act.after)] {
+        for (name, value) in [("by", by), ("phase", phase), ("before", act.before), ("after", act.after)] {
             detail.extend(value.map(|value| (name.to_owned(), value)));
         }
         Self {

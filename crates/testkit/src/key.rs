@@ -11,7 +11,7 @@ use domain::key::{IpAllowlist, LimitOverrides, Scopes, Tier};
 use store::keys::Key;
 use store::trades::Trade;
 
-use crate::{TestApp, TestUser};
+use crate::{TestApp, TestUser, device};
 
 /// An API key, with the caller that its requests are authenticated as.
 #[derive(Clone)]
@@ -44,7 +44,7 @@ impl TestApp {
     pub async fn issue(&self, wanted: IssueKey) -> Result<TestKey, AppError> {
         let issued = issue(&self.ctx, wanted).await?;
         Ok(TestKey {
-            caller: Caller::new(Arc::new(issued.key)),
+            caller: Caller::new(Arc::new(issued.key), device().ip),
             plaintext: issued.plaintext.expose().to_owned(),
             ctx: self.ctx.clone(),
         })

@@ -108,5 +108,5 @@ fn check_row(key: Arc<Key>, ip: IpAddr, now: Timestamp) -> Result<Caller, AppErr
     if !key.ip_allowlist.allows(ip) {
         return refusal(ErrorCode::IpNotAllowed);
     }
-    Ok(Caller::new(key))
+    Ok(Caller::new(key, ip))
 }

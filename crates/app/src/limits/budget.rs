@@ -145,9 +145,9 @@ budgets! {
     /// closed, or waits if it is the total that is used up.
     Connections = "connections", Concurrent, "connections", "open connections", [OFF, 512, 1_024, 1_024, 4_096];
     /// Requests whose body is being read.
-    Bodies = "bodies", Concurrent, "bodies", "request bodies that are being received", [OFF, 64, 128, 256, 1_024];
+    Bodies = "bodies", Concurrent, "bodies", "request bodies that are being received", [OFF, 256, 512, 1_024, 4_096];
     /// What has arrived of these bodies. A body has at most 64 KiB, so the shares of `bodies` alone would
-    /// allow twice as much.
+    /// allow eight times as much.
     BodyBytes = "body-bytes", Concurrent, "bodies", "bytes of request bodies that are being received",
         [OFF, 2_097_152, 4_194_304, 8_388_608, 33_554_432];
     /// Requests without an accepted key to routes without a limit of their own.
@@ -170,7 +170,7 @@ budgets! {
     /// The share of a user is that of one passkey or wallet.
     FailedSignIns = "failed-sign-ins", Failures, "lockout", "failed sign-ins and rejected keys", [20, 20, 160, 640, OFF];
     /// Searches by words.
-    Searches = "searches", PerMinute, "searches", "searches", [OFF, 120, 960, 1_920, 12_000];
+    Searches = "searches", PerMinute, "searches", "searches", [OFF, 600, 2_400, 4_800, 12_000];
     /// Preview cards that are being drawn, or wait for it.
     Drawings = "drawings", Concurrent, "cards", "preview cards that are being drawn", [OFF, 4, 16, 32, 64];
     /// Preview cards that must be drawn because they are not cached.

@@ -157,7 +157,7 @@ pub async fn rotate_api_key_secret(ctx: &Ctx, person: &Person, id: KeyId) -> Res
 /// Queues a test event for a key's receiver.
 pub async fn send_api_key_test(ctx: &Ctx, person: &Person, id: KeyId) -> Result<Delivery, PersonError> {
     let key = find_own(ctx, person.user_id(), id).await?;
-    Ok(webhooks::queue_test(ctx, &Caller::new(key.into())).await?)
+    Ok(webhooks::queue_test(ctx, &Caller::new(key.into(), person.session().ip)).await?)
 }
 
 /// Adds an event of one of the person's keys to the end of its queue again.

@@ -17,8 +17,8 @@ use crate::owner_acts::{changes_owners, put_second_owner};
 use crate::passkeys::{
     NewCredential, insert_credential, owner_of, use_registration, verify_registration, web,
 };
-use crate::sessions::{Person, act_of, store_of_user};
-use crate::{AppError, Ctx, PersonError};
+use crate::sessions::{Person, act_of};
+use crate::{AppError, Ctx, PersonError, user_log};
 
 /// Lists a user's passkeys and wallets, oldest first.
 pub async fn list_credentials(ctx: &Ctx, person: &Person) -> Result<Vec<Credential>, AppError> {
@@ -60,7 +60,7 @@ pub async fn add_credential(
         credential.name = check_name(name)?;
     }
     let rp_id = web(ctx)?.party.id().to_owned();
-    let store = store_of_user(ctx, user_id, person.session().ip);
+    let store = user_log::acting(ctx, user_id, person.session().ip, None);
     store
         .try_write((issued, credential.clone(), rp_id, ctx.now()), |tx, (issued, credential, rp_id, now)| {
             Box::pin(async move {
@@ -98,7 +98,7 @@ pub async fn remove_credential(ctx: &Ctx, person: &Person, id: CredentialId) -> 
     if owners.contains(&owner_of(&credential.key)) {
         return Err(PersonError::CredentialOwnsAccount);
     }
-    let store = store_of_user(ctx, user_id, person.session().ip);
+    let store = user_log::acting(ctx, user_id, person.session().ip, None);
     let input = (credential, account.address, ctx.now());
     let removed = store
         .try_write(input, |tx, (credential, account, now)| {

@@ -5,13 +5,13 @@ use serde_json::json;
 use store::audit_log::note;
 
 use crate::accounts;
-use crate::sessions::{Person, act_of, store_of_user};
-use crate::{AppError, Ctx, PersonError};
+use crate::sessions::{Person, act_of};
+use crate::{AppError, Ctx, PersonError, user_log};
 
 /// Renames a user. The name is not public.
 pub async fn rename(ctx: &Ctx, person: &Person, name: &str) -> Result<(), PersonError> {
     let (user_id, before, name) = (person.user_id(), person.user().name.clone(), check_name(name)?);
-    let store = store_of_user(ctx, user_id, person.session().ip);
+    let store = user_log::acting(ctx, user_id, person.session().ip, None);
     let renamed = store.write((user_id, before, name), |tx, (user_id, before, name)| {
         Box::pin(async move {
             store::users::rename(tx, *user_id, name).await?;
@@ -45,7 +45,7 @@ pub async fn set_public_name(ctx: &Ctx, person: &Person, text: &str) -> Result<(
         }
     };
     let user_id = person.user_id();
-    let store = store_of_user(ctx, user_id, person.session().ip);
+    let store = user_log::acting(ctx, user_id, person.session().ip, None);
     let set = store.write((user_id, name), |tx, (user_id, name)| {
         Box::pin(async move {
             let before = store::public_names::find(tx, *user_id).await?;

@@ -23,9 +23,9 @@ use crate::passkeys::{
     IssuedChallenge, NewCredential, insert_credential, owner_of, use_registration, verify_registration, web,
 };
 use crate::sessions::{
-    Device, SignedIn, act_of, counting_failures, insert_session, new_session, store_of_user,
+    Device, SignedIn, act_of, counting_failures, insert_session, new_session,
 };
-use crate::{AppError, Ctx, PersonError};
+use crate::{AppError, Ctx, PersonError, user_log};
 
 /// The name of a user who enters none.
 const DEFAULT_NAME: &str = "New user";
@@ -68,7 +68,7 @@ pub async fn sign_up(ctx: &Ctx, wanted: &SignUp) -> Result<SignedIn, PersonError
         let (ip, now) = (wanted.device.ip, ctx.now());
         ctx.budgets().spend(Budget::SignUps, ip, now).await.map_err(AppError::from)?;
         let signed_in = SignedIn { token: new.token.clone(), session: new.session.clone() };
-        let store = store_of_user(ctx, new.user.id, wanted.device.ip);
+        let store = user_log::acting(ctx, new.user.id, wanted.device.ip, None);
         let written = store.try_write(new, |tx, new| Box::pin(insert(tx, new))).await;
         if written.is_err() {
             ctx.budgets().give_back(Budget::SignUps, ip, 1, now).await;

@@ -39,7 +39,7 @@ pub async fn list_deposits(ctx: &Ctx, user_id: UserId, page: &Page) -> Result<Ve
 
 /// Returns the USDC that the account has received from outside of this service, in final blocks. Reads
 /// the chain only if less than `enough` is known.
-pub async fn outside_deposits(ctx: &Ctx, account: &Account, enough: Usdc) -> Result<Usdc, AppError> {
+pub(crate) async fn outside_deposits(ctx: &Ctx, account: &Account, enough: Usdc) -> Result<Usdc, AppError> {
     let known = sum_outside_deposits(ctx, account).await?;
     if known >= enough {
         return Ok(known);

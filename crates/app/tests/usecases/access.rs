@@ -40,6 +40,8 @@ const NOT_USE_CASES: &[(&str, &str)] = &[
     ("audit_log::around", "a part of the operator's acts on chain"),
     ("ctx::", "the context"),
     ("finality::", "how deep a final block is"),
+    ("health::against_database", "a check before the start of a process"),
+    ("health::executors_gas", "a check before the start of a process"),
     ("keys::choose_caps", "a step of lowering caps"),
     ("keys::flush", "the worker that writes failed authentications"),
     ("keys::note_success", "a part of authentication"),
@@ -49,6 +51,7 @@ const NOT_USE_CASES: &[(&str, &str)] = &[
     ("lease::", "leases of workers"),
     ("ledger::", "the sync, the reconciler and their repairs"),
     ("limits::", "the rate limiter"),
+    ("markets::check_question", "a step of creating a market"),
     ("nodes::", "the nodes of the chain"),
     ("parsing::", "threads that parse long texts"),
     ("passkeys::check_relying_party", "the start of a process"),
@@ -376,6 +379,7 @@ impl World {
             "usage::of_key" => past_the_door(app::usage::of_key(ctx, &caller).await),
             "usage::history" => past_the_door(app::usage::history(ctx, user_id, GraphRange::Day).await),
             "request_log::search" => past_the_door(app::request_log::search(ctx, user_id, "a").await),
+            "user_log::list" => past_the_door(app::user_log::list(ctx, user_id, None, 1).await),
             "keys::list_own" => past_the_door(keys::list_own(ctx, user_id).await),
             "keys::find_own" => past_the_door(keys::find_own(ctx, user_id, key).await),
             "webhooks::endpoint" => past_the_door(webhooks::endpoint(ctx, &caller).await),
@@ -502,7 +506,7 @@ async fn people_can_do_what_the_table_says() {
 async fn keys_can_do_what_the_table_says() {
     let world = World::new().await;
     let plain = world.key.caller.key.as_ref().clone();
-    let with = |key: Key| Caller::new(Arc::new(key));
+    let with = |key: Key| Caller::new(Arc::new(key), device().ip);
     let program = with(Key { scopes: Scopes::all(), ..plain.clone() });
     let marked = with(Key { scopes: Scopes::all(), is_agent: true, ..plain.clone() });
     let by_tools = program.clone().through_agent_tools();
@@ -535,8 +539,9 @@ async fn only_an_owners_signature_makes_an_act() {
     let key = app.issue(key_of(&ada, Tier::Mm)).await.unwrap().caller.key.id;
     let act = app.prepare_act(&ada, &OwnerActRequest::Enable { keys: vec![key] }).await.act;
     let case = UseCase::find("owner_acts::sign").unwrap();
-    let sign =
-        async |signature| owner_acts::sign(&app.ctx, ada.id, act.id, &signature, ActOrigin::User(device().ip)).await;
+    let sign = async |signature| {
+        owner_acts::sign(&app.ctx, ada.id, act.id, &signature, ActOrigin::User(device().ip)).await
+    };
     let refused = sign(wallet_signature(&bob.owner, &act)).await.unwrap_err();
     for kind in [CallerKind::Session, CallerKind::SteppedUp] {
         assert_eq!(case.access(kind), Access::Refused(refused.code.as_str()));

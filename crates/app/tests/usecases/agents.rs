@@ -12,7 +12,7 @@ use domain::session::STEP_UP_MS;
 use domain::trade::{ConfirmationKey, Status};
 use store::Store;
 use store::trades::Trade;
-use testkit::{TestApp, TestKey, key_of};
+use testkit::{TestApp, TestKey, device, key_of};
 
 use crate::scene::Scene;
 
@@ -85,7 +85,7 @@ store::on_each_engine! {
         assert_needs_owner(app, &key.caller.clone().through_agent_tools(), &trade).await;
         // A key that is marked later stops confirming, too.
         let marked = app::keys::mark_agent(&app.ctx, key.caller.key.id).await.unwrap();
-        assert_needs_owner(app, &Caller::new(marked.into()), &trade).await;
+        assert_needs_owner(app, &Caller::new(marked.into(), device().ip), &trade).await;
     }
 
     async fn a_session_alone_confirms_nothing_and_another_person_finds_nothing(store: Store) {

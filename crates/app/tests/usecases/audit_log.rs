@@ -5,12 +5,9 @@ use std::sync::Arc;
 use app::audit_log::{self, Actor, Entry, Filter};
 use app::kill_switches::{self, Setting, TRADING};
 use app::markets::{self, Move};
-use app::people::{self, KeyEnd};
-use app::{Ctx, InvalidState, catalog, keys, webhooks};
-use domain::Usdc;
+use app::{Ctx, InvalidState, catalog, keys};
 use domain::ids::OrganizationId;
-use domain::key::{ChosenCaps, IpAllowlist, Tier};
-use domain::time::MINUTE_MS;
+use domain::key::Tier;
 use serde_json::Value;
 use store::catalog::Organization;
 use store::{Store, StoreError};
@@ -37,47 +34,6 @@ pub fn told(entries: &[Entry]) -> Vec<String> {
 }
 
 store::on_each_engine! {
-    async fn every_change_of_a_key_is_logged_whoever_makes_it(store: Store) {
-        let Scene { app, ada, key, .. } = Scene::on(store).await;
-        let (ctx, id) = (&app.ctx, key.caller.key.id);
-        let person = app.person_of(&ada).await;
-        let before = entries(ctx).await.len();
-        let holder = key.caller.clone();
-        for _ in 0..2 {
-            // A second pause changes nothing.
-            keys::pause(ctx, &holder).await.unwrap();
-            app.clock.advance(MINUTE_MS);
-        }
-        webhooks::rotate_secret(ctx, &holder).await.unwrap();
-        app.clock.advance(MINUTE_MS);
-        people::resume_api_key(ctx, &person, id).await.unwrap();
-        people::pause_api_key(ctx, &person, id).await.unwrap();
-        let caps = ChosenCaps { daily: Some(Usdc::from_whole(1)), per_trade: Some(Usdc::from_whole(1)) };
-        people::lower_api_key_caps(ctx, &person, id, caps).await.unwrap();
-        people::set_api_key_access(ctx, &person, id, (IpAllowlist::default(), KeyEnd::Kept)).await.unwrap();
-        people::set_api_key_webhook(ctx, &person, id, None).await.unwrap();
-        people::rotate_api_key_secret(ctx, &person, id).await.unwrap();
-        people::mark_api_key_as_agent(ctx, &person, id).await.unwrap();
-        people::revoke_api_key(ctx, &person, id).await.unwrap();
-        let listed = entries(ctx).await;
-        let entries = &listed[before..];
-        let by: Vec<_> = entries.iter().map(|entry| (entry.action.as_str(), entry.actor.as_str())).collect();
-        let (holder, person) = (format!("key:{id}"), format!("user:{}", ada.id));
-        assert_eq!(by, [
-            ("key.pause", holder.as_str()),
-            ("key.webhook-secret", &holder),
-            ("key.resume", &person),
-            ("key.pause", &person),
-            ("key.caps", &person),
-            ("key.access", &person),
-            ("key.webhook", &person),
-            ("key.webhook-secret", &person),
-            ("key.agent", &person),
-            ("key.revoke", &person),
-        ]);
-        assert!(entries.iter().all(|entry| entry.subject == holder));
-    }
-
     async fn administrative_acts_are_logged_without_secrets(store: Store) {
         let Scene { app, ada, market, .. } = Scene::on(store).await;
         let ctx = operator(&app.ctx);

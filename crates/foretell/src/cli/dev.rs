@@ -132,7 +132,7 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
     let traces = parts.export_traces(&config)?;
     let state = parts.state(&config, &base_url)?;
     let endpoint = PublicEndpoint { state, listener };
-    let running = Running::start(&parts, Some(endpoint), config.first_block)?;
+    let mut running = Running::start(&parts, Some(endpoint), config.first_block)?;
     print_welcome(&file, &config.data_dir, parts.ctx.uuid(), args.rpc_test_methods);
     let simulation = args.simulate.then(|| tokio::spawn(simulate(file)));
     let ops = ops.map(|endpoint| {

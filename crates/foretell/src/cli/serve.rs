@@ -71,7 +71,7 @@ pub async fn run(config: ResolvedConfig, source: ConfigSource) -> Result<(), Sta
         .zip(parts.node.clone())
         .map(|(endpoints, node)| endpoints.serve(node, false, hosts.clone()));
     let traces = parts.export_traces(&config)?;
-    let running = Running::start(&parts, endpoint, config.first_block)?;
+    let mut running = Running::start(&parts, endpoint, config.first_block)?;
     let (roles, url) = (config.roles.to_string(), base_url.unwrap_or_default());
     tracing::info!(roles, url, chain.id = parts.ctx.chain.chain_id(), "foretell serves");
     // Only a process that gets requests must wait until load balancers send it none.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use alloy_primitives::U256;
@@ -163,7 +164,7 @@ async fn make_traders(
                 scopes: issued.key.scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
                 key: issued.plaintext.expose().to_owned(),
             });
-            trader.callers.push(Caller::new(Arc::new(issued.key)));
+            trader.callers.push(Caller::new(Arc::new(issued.key), IpAddr::from(Ipv4Addr::LOCALHOST)));
         }
         let keys = trader.callers.iter().map(|caller| caller.key.id).collect();
         // As for a second device.

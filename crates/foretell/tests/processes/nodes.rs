@@ -242,8 +242,8 @@ async fn a_recovery_without_a_service_reads_the_blocks_and_says_so() {
     assert_eq!(report["recoveredTrades"], 1, "{report} {progress}");
     assert!(progress.contains("is not settled yet. Blocks read: up to"), "{progress}");
     assert!(progress.contains("; this command reads them"), "{progress}");
-    let id = body["trade"]["id"].as_str().unwrap().to_owned();
-    stage.check(&[("after-the-backup".to_owned(), id)].into()).await;
+    // The backup does not have the idempotency key, so only the trades are compared.
+    stage.check(&[].into()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -252,7 +252,7 @@ async fn node_urls_come_from_a_file_and_are_checked() {
     let file = stage.home.path().join("nodes");
     std::fs::write(&file, format!("{}\nhttp://127.0.0.1:1/secret-key\n", stage.proxies[0].url())).unwrap();
     let mut check = foretell(stage.home.path());
-    check.arg("--rpc-url-file").arg(&file).args(["config", "check"]).stdout(std::process::Stdio::piped());
+    check.arg("--rpc-url-file").arg(&file).args(["config", "check"]).stdout(Stdio::piped());
     let output = check.output().await.unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");

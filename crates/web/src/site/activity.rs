@@ -48,6 +48,8 @@ fn words(action: &str) -> Option<&'static str> {
         "key.resume" => "Resumed a key",
         "key.revoke" => "Revoked a key",
         "key.webhook" => "Changed the webhook of a key",
+        "key.webhook-secret" => "Replaced the webhook secret of a key",
+        "key.agent" => "Marked a key as an agent's",
         _ => return None,
     })
 }

@@ -121,7 +121,7 @@ pub async fn page(
 ) -> Result<Response, Problem> {
     let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
     let key = own_key(&app, person, &id).await?;
-    let (ctx, now, caller) = (&app.ctx, app.ctx.now(), caller_of(key.clone()));
+    let (ctx, now, caller) = (&app.ctx, app.ctx.now(), caller_of(person, key.clone()));
     let account = accounts::account_of(ctx, person.user_id()).await?.address;
     let (used, receiver) =
         tokio::try_join!(usage::of_key(ctx, &caller), app::webhooks::endpoint(ctx, &caller))?;

@@ -114,7 +114,7 @@ pub async fn page(
     let now = app.ctx.now();
     let mut keys = Vec::new();
     for key in list_own(&app.ctx, person.user_id()).await? {
-        let used = usage::of_key(&app.ctx, &caller_of(key.clone())).await?;
+        let used = usage::of_key(&app.ctx, &caller_of(person, key.clone())).await?;
         keys.push(KeyLine::new(&key, used.last_used_at, now));
     }
     let usual = person.user().tier.default_scopes();

@@ -33,6 +33,6 @@ fn allowed<T>(app: &Shared, result: Result<T, PersonError>) -> Result<T, Problem
 }
 
 /// Returns the caller of use cases that a key's holder would call.
-fn caller_of(key: Key) -> Caller {
-    Caller::new(Arc::new(key))
+fn caller_of(person: &Person, key: Key) -> Caller {
+    Caller::new(Arc::new(key), person.session().ip)
 }

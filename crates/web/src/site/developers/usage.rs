@@ -127,7 +127,7 @@ pub async fn page(
         keys.iter().rev().find_map(|key| key.hint.clone()).map(|hint| format!("{prefix}…{hint}"));
     let mut lines = Vec::with_capacity(keys.len());
     for key in keys {
-        let caller = caller_of(key);
+        let caller = caller_of(person, key);
         let used = usage::of_key(&app.ctx, &caller).await?;
         let day = &used.requests.day;
         lines.push(KeyLine {
