@@ -137,7 +137,10 @@ pub async fn owners(ctx: &Ctx, user_id: UserId) -> Result<Owners, AppError> {
         let ended = ctx
             .store
             .write((user_id, texts, ctx.now()), |tx, (user_id, texts, now)| {
-                Box::pin(store::users::replace_owners(tx, *user_id, texts, *now))
+                Box::pin(async move {
+                    store::users::replace_owners(tx, *user_id, texts).await?;
+                    store::sessions::mark_ended_of_removed_owners(tx, *user_id, *now).await
+                })
             })
             .await?;
         if ended > 0 {

@@ -124,14 +124,8 @@ pub async fn list_owners(tx: &mut Tx, user_id: UserId) -> Result<Vec<String>, St
     tx.list(SQL, &params![user_id], |row| row.only()).await
 }
 
-/// Replaces the stored owners of a user's account by those read from the chain. Sessions of owners
-/// that the account no longer has end; returns their number.
-pub async fn replace_owners(
-    tx: &mut Tx,
-    user_id: UserId,
-    owners: &[String],
-    now: Timestamp,
-) -> Result<u64, StoreError> {
+/// Replaces the stored owners of a user's account by those read from the chain.
+pub async fn replace_owners(tx: &mut Tx, user_id: UserId, owners: &[String]) -> Result<(), StoreError> {
     const SQL: &str = "DELETE FROM account_owners WHERE user_id = $1";
     // Serializes concurrent replacements, which would otherwise conflict on the positions.
     lock(tx, user_id).await?;
@@ -139,8 +133,7 @@ pub async fn replace_owners(
     for (position, owner) in (0u32..).zip(owners) {
         insert_owner(tx, user_id, position, owner).await?;
     }
-    crate::credentials::mark_owners(tx, user_id).await?;
-    crate::sessions::mark_ended_of_removed_owners(tx, user_id, now).await
+    crate::credentials::mark_owners(tx, user_id).await
 }
 
 async fn insert_owner(tx: &mut Tx, user_id: UserId, position: u32, owner: &str) -> Result<(), StoreError> {

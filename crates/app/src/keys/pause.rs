@@ -54,7 +54,7 @@ pub async fn pause_noted(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
                 let missing =
                     || AppError::new(ErrorCode::ResourceNotFound).detail("There is no key with this id.");
                 mark_paused(tx, *id, *now).await?.ok_or_else(missing)?;
-                Ok::<_, AppError>(store::keys::find(tx, *id).await?.ok_or_else(missing)?)
+                store::keys::find(tx, *id).await?.ok_or_else(missing)
             })
         })
         .await;

@@ -22,9 +22,7 @@ use crate::limits::budget::Budget;
 use crate::passkeys::{
     IssuedChallenge, NewCredential, insert_credential, owner_of, use_registration, verify_registration, web,
 };
-use crate::sessions::{
-    Device, SignedIn, act_of, counting_failures, insert_session, new_session,
-};
+use crate::sessions::{Device, SignedIn, act_of, counting_failures, insert_session, new_session};
 use crate::{AppError, Ctx, PersonError, user_log};
 
 /// The name of a user who enters none.

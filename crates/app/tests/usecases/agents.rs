@@ -38,7 +38,7 @@ async fn confirm_on_page(app: &TestApp, person: &Person, id: TradeId) -> Result<
 
 /// Returns the key of an agent, with the limits of the scene's key.
 async fn agent(scene: &Scene) -> TestKey {
-    let overrides = scene.key.caller.key.overrides.clone();
+    let overrides = scene.key.caller.key.overrides;
     let wanted = app::keys::IssueKey { overrides, is_agent: true, ..key_of(&scene.ada, Tier::Enterprise) };
     let key = scene.app.issue(wanted).await.unwrap();
     scene.app.enable(&scene.ada, &key).await;

@@ -58,6 +58,11 @@ async fn create(app: &TestApp, thread_id: Option<ThreadId>, question: &str) -> R
     app::markets::create(&app.ctx, &app.roles.resolver, new).await.map(|created| created.id)
 }
 
+/// Approves the funding of another market: an import approves only what it needs.
+async fn approve(app: &TestApp) {
+    app::markets::fund(&app.ctx, &app.roles.resolver, None, Usdc::from_whole(100)).await.unwrap();
+}
+
 /// Returns the titles of all open threads, sorted.
 async fn titles(app: &TestApp) -> Vec<String> {
     let now = app.ctx.now();
@@ -278,6 +283,7 @@ markets:
         let read = app.ctx.store.read(now, |tx, now| Box::pin(store::catalog::open_titles(tx, *now)));
         let race = read.await.unwrap().into_iter().find(|(_, title)| title == "The race").unwrap().0;
         let plan = import::plan(&app.ctx, &yaml(&FILE.replace("thread: cup", "thread: race"))).await.unwrap();
+        approve(&app).await;
         let made = create(&app, Some(race), "WHO wins?").await.unwrap();
         let run = import::run(&app.ctx, &plan, &app.roles.resolver, None, &mut |_| ()).await;
         let Err(ImportError::Failed(error)) = run else { panic!("{run:?}") };
@@ -295,6 +301,7 @@ markets:
         import(&app, FILE).await.unwrap();
         app.workers.synchronise(&app.ctx).await;
         // As an older version allowed.
+        approve(&app).await;
         create(&app, None, "Who wins?").await.unwrap();
         let moved = app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(MOVE, &[]))).await;
         assert_eq!(moved.unwrap(), 2);

@@ -3,8 +3,8 @@
 //! now.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 use std::sync::Arc;
 
 use alloy_primitives::U256;
