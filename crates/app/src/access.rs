@@ -63,7 +63,7 @@ impl CallerKind {
         match self {
             Self::Anonymous => "nobody in particular",
             Self::Session => "a session",
-            Self::SteppedUp => "a stepped-up session",
+            Self::SteppedUp => "a stepped-up session (any sign-in key)",
             Self::Owner => "an owner's key",
             Self::ApiKey => "an API key",
             Self::Agent => "an agent's key",

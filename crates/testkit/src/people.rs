@@ -11,12 +11,9 @@ use app::{Ctx, PersonError};
 use chain::{Assertion, Signer};
 use domain::credential::CredentialKey;
 use domain::ids::{KeyId, UserId};
-use domain::passkey::{ChallengePurpose, RelyingParty, SoftKey};
+use domain::passkey::{ChallengePurpose, SoftKey};
 
-use crate::{TestApp, TestUser};
-
-/// The address of the web application in tests.
-pub const APP_URL: &str = "https://foretell.example";
+use crate::{TestApp, TestUser, relying_party};
 
 /// The address from which people use the web application.
 pub const CLIENT_IP: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7));
@@ -32,11 +29,6 @@ pub fn device() -> Device {
 pub fn device_at(ip: &str) -> Device {
     let ip: IpAddr = ip.parse().expect("an IP address");
     Device { ip, user_agent: USER_AGENT.to_owned() }
-}
-
-/// The relying party of tests.
-pub fn relying_party() -> RelyingParty {
-    RelyingParty::new(APP_URL, None).expect("an https URL")
 }
 
 impl TestApp {
