@@ -1,9 +1,11 @@
 //! The tools that read.
 
 use domain::ErrorCode;
+use domain::key::Tier;
 use serde_json::json;
+use testkit::TestApp;
 
-use super::{agent, answered, refused};
+use super::{agent, answered, refused, served};
 use crate::scene::{Scene, text};
 
 #[tokio::test]
@@ -104,4 +106,16 @@ async fn a_quote_warns_an_agent_of_a_buy_that_cannot_gain() {
     let asked = json!({ "marketId": scene.market.id, "outcomeIndex": 0, "side": "buy", "amount": "10" });
     let quote = answered(&agent(&scene), "quote", asked).await;
     assert_eq!(quote["warnings"][0]["code"], "cannot_gain", "{quote}");
+}
+
+#[tokio::test]
+async fn searches_of_agents_count_like_all_others() {
+    let app = TestApp::with().budgets(["searches.address=1"]).start().await;
+    let user = app.user("ada").await;
+    let client = served(&app, true).with(&app.key(&user, Tier::Mm).await);
+    answered(&client, "search_markets", json!({ "query": "league" })).await;
+    let error =
+        refused(&client, "search_markets", json!({ "query": "league" }), ErrorCode::RateLimitExceeded).await;
+    assert!(text(&error["detail"]).contains("searches of one address"), "{error}");
+    answered(&client, "search_markets", json!({})).await;
 }
