@@ -12,6 +12,7 @@ use domain::session::{SessionTimes, SessionToken};
 use domain::{ErrorCode, Timestamp};
 use serde_json::json;
 use store::audit_log::{Act, note};
+use store::credentials::Credential;
 use store::keys::Key;
 use store::sessions::Session;
 use store::users::User;
@@ -94,6 +95,9 @@ impl Person {
 /// Signs in by passkey or wallet, without a user name. If a wallet signs in to several accounts,
 /// `account` is the one that the person chose. Failures count towards the address's lockout.
 ///
+/// Signing in is a step-up if the credential may step up: a user with a passkey who signs in with a
+/// wallet still has to step up with the passkey.
+///
 /// # Errors
 /// `SeveralAccounts` if the person must choose: the same proof, with the choice, then signs in.
 pub async fn sign_in(
@@ -108,17 +112,22 @@ pub async fn sign_in(
         let web_key = missing_web_key(ctx, user_id).await?;
         let new = NewSession::begin(ctx, verified, device);
         let store = user_log::acting(ctx, user_id, device.ip, None);
-        store
+        let session = store
             .try_write((new.clone(), web_key), |tx, (new, web_key)| {
                 Box::pin(async move {
                     store::users::lock(tx, new.session.user_id).await?;
-                    use_proof(tx, &new.proof, new.session.created_at).await?;
+                    let mut session = new.session.clone();
+                    if !may_step_up(tx, &new.proof.credential).await? {
+                        session.times = session.times.without_step_up();
+                    }
+                    use_proof(tx, &new.proof, session.created_at).await?;
                     insert_missing_web_key(tx, web_key.as_ref()).await?;
-                    insert_session(tx, &new.session, &new.token).await
+                    insert_session(tx, &session, &new.token).await?;
+                    Ok::<_, PersonError>(session)
                 })
             })
             .await?;
-        Ok(SignedIn { token: new.token, session: new.session })
+        Ok(SignedIn { token: new.token, session })
     };
     counting_failures(ctx, FailureKind::SignIn, device.ip, Some(proof), signed_in).await
 }
@@ -232,9 +241,7 @@ pub(crate) async fn insert_session(
 async fn renew(tx: &mut Tx, new: &NewSession, now: Timestamp) -> Result<(), PersonError> {
     let Session { id, user_id, credential_id, .. } = &new.session;
     store::users::lock(tx, *user_id).await?;
-    let is_wallet = new.proof.credential.passkey_id.is_none();
-    let credentials = store::credentials::list(tx, *user_id).await?;
-    if is_wallet && credentials.iter().any(|credential| credential.passkey_id.is_some()) {
+    if !may_step_up(tx, &new.proof.credential).await? {
         return Err(PersonError::PasskeyRequired);
     }
     use_proof(tx, &new.proof, now).await?;
@@ -244,6 +251,14 @@ async fn renew(tx: &mut Tx, new: &NewSession, now: Timestamp) -> Result<(), Pers
     let renewed = json!({ "sessionId": id, "credentialId": credential_id });
     note(tx, act_of(*user_id, "session.step-up").after(renewed));
     Ok(())
+}
+
+/// Returns whether a proof of this credential is a step-up. A user who has a passkey that signs in
+/// confirms with it: a stolen wallet must not pass where the passkey is asked for, such as to add a
+/// passkey of the thief.
+async fn may_step_up(tx: &mut Tx, credential: &Credential) -> Result<bool, StoreError> {
+    let is_passkey = credential.passkey_id.is_some();
+    Ok(is_passkey || !store::credentials::has_usable_passkey(tx, credential.user_id).await?)
 }
 
 /// Counts a failed attempt against its address, and against the passkey or wallet of `proof`. A
