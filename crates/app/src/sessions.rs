@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use alloy_primitives::Address;
+use chain::AccountState;
 use domain::credential::Role;
 use domain::ids::{CredentialId, SessionId, UserId};
 use domain::key::KeyKind;
@@ -60,17 +61,37 @@ impl Person {
         self.0.user.id
     }
 
-    pub fn web_key(&self) -> Option<&Arc<Key>> {
-        self.0.web_key.as_ref()
+    /// The user's web key, also if the operator has revoked it.
+    pub fn web_key(&self) -> &Arc<Key> {
+        &self.0.web_key
     }
 
-    /// Returns the caller of use cases that act with the user's web key.
+    /// Returns whether the operator has revoked the web key, and so stopped trading on the site.
+    pub fn is_web_key_revoked(&self) -> bool {
+        self.web_key().revoked_at.is_some()
+    }
+
+    /// Returns whether the site can trade for the account, whose state on chain this is.
+    pub fn lets_site_trade(&self, state: &AccountState, now: Timestamp) -> bool {
+        !self.is_web_key_revoked() && state.lets_spend(now.s())
+    }
+
+    /// Returns the caller of use cases that trade with the user's web key. What a person may do
+    /// without trading, such as read, claim and pause, takes the `Person`.
     ///
     /// # Errors
     /// `API_KEY_REVOKED` if the operator has revoked it.
     pub fn caller(&self) -> Result<Caller, AppError> {
-        let key = self.web_key().ok_or_else(|| AppError::new(ErrorCode::ApiKeyRevoked))?;
-        Ok(Caller::new(Arc::clone(key), self.session().ip))
+        match self.is_web_key_revoked() {
+            true => Err(AppError::new(ErrorCode::ApiKeyRevoked)),
+            false => Ok(self.holder()),
+        }
+    }
+
+    /// Returns a caller for what the holder of the account may do even if the web key is revoked:
+    /// nobody's money is kept.
+    pub(crate) fn holder(&self) -> Caller {
+        Caller::new(Arc::clone(self.web_key()), self.session().ip)
     }
 
     /// # Errors

@@ -186,13 +186,10 @@ pub async fn find(tx: &mut Tx, id: KeyId) -> Result<Option<Key>, StoreError> {
     tx.find(SQL, &params![id], Key::from_row).await
 }
 
-/// Returns the user's web key that is not revoked.
+/// Returns the user's web key, even if it is revoked.
 pub async fn find_web(tx: &mut Tx, user_id: UserId) -> Result<Option<Key>, StoreError> {
-    const SQL: &str = const_format::concatcp!(
-        "SELECT ",
-        Key::COLUMNS,
-        " FROM keys WHERE user_id = $1 AND kind = 'web' AND revoked_at_ms IS NULL"
-    );
+    const SQL: &str =
+        const_format::concatcp!("SELECT ", Key::COLUMNS, " FROM keys WHERE user_id = $1 AND kind = 'web'");
     tx.find(SQL, &params![user_id], Key::from_row).await
 }
 
