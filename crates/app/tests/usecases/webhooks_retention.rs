@@ -4,7 +4,10 @@
 use app::cleanup::Cleaner;
 use app::feed::{FeedStart, read};
 use app::worker::Worker;
+use app::{PersonError, people, webhooks};
+use domain::ErrorCode;
 use domain::event::EventKind;
+use domain::key::Tier;
 use domain::time::DAY_MS;
 use domain::webhook::DeliveryStatus;
 use store::events::FeedRange;
@@ -49,6 +52,26 @@ store::on_each_engine! {
         scene.exec("UPDATE keys SET revoked_at_ms = 1").await;
         scene.app.run_workers().await;
         assert_eq!(scene.receiver.take().len(), 1);
+    }
+
+    async fn an_event_of_a_revoked_key_is_not_sent_again(store: Store) {
+        let scene = WebhookScene::on(store).await;
+        scene.traded().await;
+        scene.dispatch().await;
+        scene.receiver.take();
+        let (ctx, delivery) = (&scene.app.ctx, scene.delivery().await);
+        let other = scene.app.disabled_key(&scene.ada, Tier::Mm).await;
+        let person = scene.app.person_of(&scene.ada).await;
+        people::revoke_api_key(ctx, &person, delivery.key_id).await.unwrap();
+        let by_key = webhooks::redeliver(ctx, &other.caller, delivery.event_id).await.unwrap_err();
+        assert_eq!(by_key.code, ErrorCode::WebhookNotConfigured);
+        assert!(by_key.detail.contains("revoked"), "{by_key}");
+        let by_person = people::redeliver_event(ctx, &person, delivery.event_id).await.unwrap_err();
+        let PersonError::App(by_person) = by_person else { panic!("{by_person:?}") };
+        assert_eq!((by_person.code, by_person.detail), (by_key.code, by_key.detail));
+        let test = webhooks::send_test(ctx, &scene.key.caller).await.unwrap_err();
+        assert_eq!(test.code, ErrorCode::WebhookNotConfigured);
+        assert_eq!((scene.dispatch().await, scene.receiver.take().len()), (0, 0));
     }
 
     async fn a_replay_is_queued_last_and_has_its_own_attempts(store: Store) {
