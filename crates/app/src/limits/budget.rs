@@ -181,6 +181,10 @@ budgets! {
     LogEntries = "log-entries", Kept, "log-entries", "entries of each kind in a user's log", [20, OFF, OFF, OFF, OFF];
     /// Traces that users have sampled by naming their ids in `traceparent`. Anonymous requests name none.
     TraceSamples = "trace-samples", PerMinute, "trace-samples", "traces that clients ask for", [60, 120, 240, 480, 600];
+    /// Test events of users of the tier `free`. Each is stored for a month, with what the receiver
+    /// answered.
+    WebhookTests = "webhook-tests", PerDay, "redelivery", "webhook test events of users of the tier free",
+        [500, 1_000, 2_000, 4_000, 20_000];
 }
 
 impl fmt::Display for Budget {

@@ -3,11 +3,12 @@
 use domain::ErrorCode;
 use domain::event::{self, EventKind, TestData};
 use domain::ids::{EventId, UserId};
-use domain::key::Scope;
+use domain::key::{Scope, Tier};
 use store::events::NewEvent;
 use store::webhooks::{Delivery, Redelivered};
 
 use crate::caller::Caller;
+use crate::limits::budget::Budget;
 use crate::{AppError, Ctx};
 
 /// Adds an event of the caller's user to the end of its key's queue again.
@@ -53,8 +54,22 @@ pub async fn send_test(ctx: &Ctx, caller: &Caller) -> Result<Delivery, AppError>
     queue_test(ctx, caller).await
 }
 
-/// Queues a test event for the receiver of a key, whatever its scopes are.
+/// Queues a test event for the receiver of a key, whatever its scopes are, within the budget of users
+/// who pay nothing: the event and its delivery are stored.
 pub(crate) async fn queue_test(ctx: &Ctx, caller: &Caller) -> Result<Delivery, AppError> {
+    if caller.key.tier != Tier::Free {
+        return insert_test(ctx, caller).await;
+    }
+    let (client, now) = ((caller.ip(), caller.user_id()), ctx.now());
+    ctx.budgets().spend(Budget::WebhookTests, client, now).await?;
+    let queued = insert_test(ctx, caller).await;
+    if queued.is_err() {
+        ctx.budgets().give_back(Budget::WebhookTests, client, 1, now).await;
+    }
+    queued
+}
+
+async fn insert_test(ctx: &Ctx, caller: &Caller) -> Result<Delivery, AppError> {
     let (id, user_id, key_id, at) =
         (EventId::of_test(ctx.uuid()), caller.user_id(), caller.key.id, ctx.now());
     let kind = EventKind::Test;

@@ -10,7 +10,7 @@ mod endpoint;
 mod queue;
 mod secret;
 
-pub use archive::archive_given_up;
+pub use archive::{archive_given_up, delete_tests};
 pub use delivery::{
     Attempt, Delivery, DeliveryFilter, DeliveryStatus, Redelivered, UnknownDeliveryStatus, find, find_body,
     list, list_attempts, redeliver,

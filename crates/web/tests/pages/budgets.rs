@@ -60,6 +60,7 @@ async fn use_once(app: &TestApp, budget: Budget) -> bool {
             let origin = ActOrigin::User(CLIENT_IP);
             drop(owner_acts::sign(&app.ctx, ada.id, act.id, &signature, origin).await);
         }
+        Budget::WebhookTests => drop(user.call("POST", "/v1/webhooks/test").respond().await),
         Budget::TraceSamples => {
             app.ctx.trace_to(Arc::new(Nowhere));
             drop(user.get("/v1/markets").header("traceparent", SAMPLED).respond().await);
