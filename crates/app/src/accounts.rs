@@ -6,13 +6,14 @@
 
 use alloy_primitives::{Address, B256, U256};
 use chain::{AccountOwner, KeyPolicy, Receipt, Signer, calls};
-use domain::credential::Role;
+use domain::credential::{CredentialKind, Role};
 use domain::ids::UserId;
 use domain::key::{Environment, Tier};
 use domain::limits::sale_cap;
 use domain::{ErrorCode, Usdc};
 use serde_json::json;
 use store::audit_log::{Act, note};
+use store::credentials::Credential;
 use store::keys::Key;
 use store::users::{Account, User};
 use store::{StoreError, Tx};
@@ -148,6 +149,15 @@ pub async fn owners(ctx: &Ctx, user_id: UserId) -> Result<Owners, AppError> {
         }
     }
     Ok(Owners { account, provisioned, owners })
+}
+
+/// Reads the owners again if this credential signs in as one of them: another owner may have removed
+/// it on chain, without this service. Its use then fails.
+pub(crate) async fn check_owner(ctx: &Ctx, credential: &Credential) -> Result<(), AppError> {
+    match credential.kind {
+        CredentialKind::Owner => owners(ctx, credential.user_id).await.map(drop),
+        CredentialKind::SignIn => Ok(()),
+    }
 }
 
 /// Returns the owners as they were last read from the chain.

@@ -25,7 +25,7 @@ use crate::limits::FailureKind;
 use crate::passkeys::{Proof, VerifiedProof, use_proof, verify_proof, verify_sign_in, web};
 use crate::process::feed_hub::{Subscription, Topic};
 use crate::process::session_cache::SessionRow;
-use crate::{AccountChoice, AppError, Ctx, PersonError, user_log};
+use crate::{AccountChoice, AppError, Ctx, PersonError, accounts, user_log};
 
 /// The maximum length of a stored user agent, in characters.
 const MAX_USER_AGENT: usize = 300;
@@ -131,7 +131,12 @@ pub async fn sign_in(
         let verified = choose(ctx, verify_sign_in(ctx, proof).await?, account).await?;
         let user_id = verified.credential.user_id;
         let web_key = missing_web_key(ctx, user_id).await?;
-        let new = NewSession::begin(ctx, verified, device);
+        let mut new = NewSession::begin(ctx, verified, device);
+        if let Err(error) = accounts::check_owner(ctx, &new.proof.credential).await {
+            // The person may read, and stop what trades. To step up, the chain must answer.
+            tracing::warn!(%error, user.id = %user_id, "could not read an account's owners at a sign-in");
+            new.session.times = new.session.times.without_step_up();
+        }
         let store = user_log::acting(ctx, user_id, device.ip, None);
         let session = store
             .try_write((new.clone(), web_key), |tx, (new, web_key)| {
@@ -198,6 +203,7 @@ pub async fn step_up(
     let user_id = person.user_id();
     let renewed = async {
         let verified = verify_proof(ctx, proof, ChallengePurpose::StepUp, user_id).await?;
+        accounts::check_owner(ctx, &verified.credential).await?;
         let mut new = NewSession::begin(ctx, verified, device);
         new.session.id = person.session().id;
         new.session.created_at = person.session().created_at;
@@ -307,24 +313,58 @@ pub(crate) async fn counting_failures<T>(
     Err(until.map_or(error, |until| PersonError::LockedOut { until }))
 }
 
-/// Returns the user with this token, if the session is live. A use is stored at most once a minute.
+/// Returns the user with this token, if the session is live. At most once a minute, a use is stored, and
+/// the owners of the account are read again: the session of an owner that was removed on chain, without
+/// this service, ends.
 pub async fn find(ctx: &Ctx, token: &str, ip: IpAddr) -> Result<Option<Person>, AppError> {
     let Ok(token) = token.parse::<SessionToken>() else { return Ok(None) };
+    let Some(person) = find_live(ctx, &token).await? else { return Ok(None) };
+    if !person.session().times.needs_touch(ctx.now()) {
+        return Ok(Some(person));
+    }
+    touch(ctx, &person, ip).await;
+    find_live(ctx, &token).await
+}
+
+async fn find_live(ctx: &Ctx, token: &SessionToken) -> Result<Option<Person>, AppError> {
     let now = ctx.now();
     let row = ctx.process.session_cache.find(&ctx.store, token.digest(), now).await?;
-    let Some(row) = row.filter(|row| row.session.times.is_live(now)) else { return Ok(None) };
-    if row.session.times.needs_touch(now) {
-        let id = row.session.id;
-        let touched = ctx.store.write((id, ip, now), |tx, (id, ip, now)| {
-            Box::pin(store::sessions::mark_used(tx, *id, *ip, *now))
-        });
-        match touched.await {
-            Ok(()) => ctx.process.session_cache.forget(row.user.id),
-            // The page can still be shown. The next request tries again.
-            Err(error) => tracing::warn!(%error, session.id = %id, "could not store the use of a session"),
-        }
+    Ok(row.filter(|row| row.session.times.is_live(now)).map(Person))
+}
+
+/// Stores a use of the session, and ends it if its owner no longer owns the account. If that fails, the
+/// page can still be shown, and a later request tries again.
+async fn touch(ctx: &Ctx, person: &Person, ip: IpAddr) {
+    let (id, user_id) = (person.session().id, person.user_id());
+    let touched = ctx.store.write((id, ip, ctx.now()), |tx, (id, ip, now)| {
+        Box::pin(store::sessions::mark_used(tx, *id, *ip, *now))
+    });
+    match touched.await {
+        Ok(()) => ctx.process.session_cache.forget(user_id),
+        Err(error) => tracing::warn!(%error, session.id = %id, "could not store the use of a session"),
     }
-    Ok(Some(Person(row)))
+    if let Err(error) = accounts::owners(ctx, user_id).await {
+        tracing::warn!(%error, session.id = %id, "could not read the owners of a session's account");
+    }
+}
+
+/// Checks the step-up for what outlives the session, such as a new sign-in key, and reads the owners of
+/// the account again: an owner that was removed a moment ago must leave nothing behind.
+///
+/// # Errors
+/// `StepUpRequired`. `SignedOut` if the session has ended, also just now. An error of the chain if it
+/// cannot be asked.
+pub(crate) async fn require_step_up_of_owners(ctx: &Ctx, person: &Person) -> Result<(), PersonError> {
+    person.require_step_up(ctx.now())?;
+    accounts::owners(ctx, person.user_id()).await?;
+    let input = (person.session().id, ctx.now());
+    let live = ctx.store.read(input, |tx, (id, now)| {
+        Box::pin(async move { store::sessions::list_live_of(tx, &[*id], *now).await })
+    });
+    match live.await?.is_empty() {
+        true => Err(PersonError::SignedOut),
+        false => Ok(()),
+    }
 }
 
 /// Returns a subscription that is woken when the person's session ends or gets a new token.

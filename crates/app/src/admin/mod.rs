@@ -28,7 +28,7 @@ use store::audit_log::{Act, Actor, note};
 
 use crate::passkeys::{CHALLENGE_MS, IssuedChallenge, Proof, VerifiedProof, use_proof, verify_proof};
 use crate::sessions::Person;
-use crate::{AppError, Ctx, PersonError};
+use crate::{AppError, Ctx, PersonError, accounts};
 
 pub use catalog::{ImportFile, ImportItem, ImportPreview, ThreadEdit, preview_import};
 pub use market::{ListingEdit, MarketMove, MarketTerms, NewTerms};
@@ -177,6 +177,10 @@ pub async fn confirm(
     let Proof::Passkey(assertion) = proof else { return Err(PersonError::PasskeyRequired) };
     // No lockout: nobody else's failures may keep an admin from an act such as a halt.
     let verified = verify_proof(ctx, proof, ChallengePurpose::Admin, act.user_id).await?;
+    // An admin must be able to halt trading while no node answers.
+    if let Err(error) = accounts::check_owner(ctx, &verified.credential).await {
+        tracing::warn!(%error, act.id = %id, "could not read the owners of an admin's account");
+    }
     // The stored act must be the one that was hashed, and the assertion must be for it.
     if verified.challenge() != act.challenge || act.challenge != challenge_of(&act) {
         return Err(PersonError::ChallengeUnusable);

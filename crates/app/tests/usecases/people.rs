@@ -182,11 +182,8 @@ store::on_each_engine! {
     async fn a_removed_owner_no_longer_signs_in(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let (mut key, person) = app.sign_up().await;
-        let input = (person.user_id(), vec![format!("0x{}", "ab".repeat(20))]);
-        let replaced = app.ctx.store.write(input, |tx, (id, owners)| {
-            Box::pin(store::users::replace_owners(tx, *id, owners))
-        });
-        replaced.await.unwrap();
+        let wallet = chain::Signer::random(app.ctx.random()).unwrap();
+        app.replace_passkey(&person, &mut key, &wallet).await;
         let refused = sign_in_with(&app, &mut key).await.unwrap_err();
         assert!(matches!(refused, PersonError::UnknownCredential), "{refused:?}");
     }

@@ -105,16 +105,11 @@ store::on_each_engine! {
 
     async fn a_passkey_that_no_longer_signs_in_keeps_no_wallet_from_stepping_up(store: Store) {
         let app = TestApp::with().on(store).start().await;
-        let (_, person) = app.sign_up().await;
+        let (mut key, person) = app.sign_up().await;
         let (user_id, wallet) = (person.user_id(), wallet(&app));
         let proof = app.sign_text(&wallet, ChallengePurpose::AddKey, Some(user_id)).await;
         people::add_credential(&app.ctx, &person, &NewCredential::Wallet(proof), None).await.unwrap();
-        // The account has the wallet as its only owner now.
-        let owners = (user_id, vec![wallet.owner().to_string()]);
-        let replaced = app.ctx.store.write(owners, |tx, (id, owners)| {
-            Box::pin(store::users::replace_owners(tx, *id, owners))
-        });
-        replaced.await.unwrap();
+        app.replace_passkey(&person, &mut key, &wallet).await;
         let proof = app.sign_text(&wallet, ChallengePurpose::SignIn, None).await;
         let entered = app.person(&sign_in_with(&app.ctx, proof).await.unwrap()).await;
         entered.require_step_up(app.ctx.now()).unwrap();
