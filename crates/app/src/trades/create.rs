@@ -25,6 +25,7 @@ use super::funds::{Funds, delegated_account, insufficient, too_few_tokens};
 use super::plan::{Sellable, TradePlan, plan, quoted_amount, sells_whole_position, side_of};
 use super::replay::{find_replay, find_replay_of_unjudged, in_progress};
 use super::sandbox;
+use super::share::TakenShare;
 use crate::caller::Caller;
 use crate::keys::stopped;
 use crate::process::desk::{Refused, Submitted};
@@ -179,6 +180,8 @@ struct Judged {
     quote: Fill,
     /// The outcome that the client provokes. Always `None` outside of the sandbox.
     scenario: Option<Scenario>,
+    /// What the trade has taken of budgets. `None` for a dry run.
+    share: Option<TakenShare>,
 }
 
 /// Checks a request.
@@ -300,7 +303,12 @@ async fn judge(
     if let Some(scenario) = scenario {
         sandbox::apply(ctx, caller, &request, chain_market_id, scenario, &mut trade).await?;
     }
-    Ok(Judged { trade, account: state, request, market, plan, quote, scenario })
+    // The last check: whatever fails before it takes nothing.
+    let share = match new.dry_run {
+        true => None,
+        false => Some(TakenShare::take(ctx, caller, &trade, sells && balance == plan.gives).await?),
+    };
+    Ok(Judged { trade, account: state, request, market, plan, quote, scenario, share })
 }
 
 /// Returns the quote of a sale of the whole position, if the request means it: it would leave, or
@@ -332,7 +340,7 @@ async fn create_judged(
     new: &NewTrade,
     judged: Judged,
 ) -> Result<Accepted, Refused> {
-    let Judged { trade, account, request, market, plan, quote, scenario } = judged;
+    let Judged { trade, account, request, market, plan, quote, scenario, share } = judged;
     let funds = Funds::newest(&account);
     let is_held = trade.held_until.is_some();
     if new.dry_run {
@@ -341,14 +349,21 @@ async fn create_judged(
     }
     // The newest balance may be too low by the trades that are mined but not settled (see `Funds`),
     // so an insufficient balance is checked once more at the last settled block.
-    match insert(ctx, caller, new, &trade, funds).await {
+    let inserted = match insert(ctx, caller, new, &trade, funds).await {
         Err(Refused::Because(error))
             if error.code == ErrorCode::InsufficientBalance && trade.side == Side::Buy =>
         {
-            insert_on_settled_funds(ctx, caller, new, &trade, (trade.account, &account), error).await?;
+            insert_on_settled_funds(ctx, caller, new, &trade, (trade.account, &account), error).await
         }
-        inserted => inserted?,
+        inserted => inserted,
+    };
+    // A trade whose commit is unknown may exist.
+    if let (Err(refused), Some(share)) = (&inserted, &share)
+        && !matches!(refused, Refused::Lost(_))
+    {
+        share.give_back(ctx).await;
     }
+    inserted?;
     if !is_held {
         ctx.wake.executor.notify_waiters();
     }

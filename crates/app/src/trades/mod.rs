@@ -14,6 +14,7 @@ mod plan;
 mod replay;
 mod risk;
 mod sandbox;
+mod share;
 mod turns;
 
 pub(crate) use confirm::confirm_as_owner;

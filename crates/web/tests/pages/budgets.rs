@@ -61,6 +61,11 @@ async fn use_once(app: &TestApp, budget: Budget) -> bool {
             drop(owner_acts::sign(&app.ctx, ada.id, act.id, &signature, origin).await);
         }
         Budget::WebhookTests => drop(user.call("POST", "/v1/webhooks/test").respond().await),
+        Budget::Trades | Budget::MetadataBytes => {
+            let (key, market) = (app.key(&ada, Tier::Free).await, app.market(&["Yes", "No"]).await);
+            let metadata = Some([("desk".to_owned(), "7".to_owned())].into());
+            drop(key.buy(&market, 0, "1").with(|draft| draft.metadata = metadata).send().await);
+        }
         Budget::TraceSamples => {
             app.ctx.trace_to(Arc::new(Nowhere));
             drop(user.get("/v1/markets").header("traceparent", SAMPLED).respond().await);
