@@ -10,6 +10,7 @@ use domain::credential::{CredentialKind, Role};
 use domain::ids::UserId;
 use domain::key::{Environment, Tier};
 use domain::limits::sale_cap;
+use domain::text::has_control;
 use domain::{ErrorCode, Usdc};
 use serde_json::json;
 use store::audit_log::{Act, note};
@@ -65,11 +66,16 @@ pub(crate) async fn insert_user(tx: &mut Tx, user: &User, account: &Account) -> 
     Ok(())
 }
 
+/// Checks the name that a user gives to something: others read it, also in a terminal.
+///
 /// # Errors
 /// A field error of `/name`
 pub(crate) fn check_name(name: &str) -> Result<(), AppError> {
-    if name.is_empty() || name.chars().count() > 100 || name.contains('\0') {
+    if name.is_empty() || name.chars().count() > 100 {
         return Err(AppError::field("/name", "must have 1 to 100 characters"));
+    }
+    if has_control(name, false) {
+        return Err(AppError::field("/name", "must not contain control characters"));
     }
     Ok(())
 }

@@ -5,12 +5,12 @@ use app::admin::{self, AdminRequest, ServiceStep};
 use app::audit_log::{self, Filter};
 use app::limits::FailureKind;
 use app::passkeys::{NewCredential, Proof, check_relying_party, issue_challenge};
-use app::people::{self, Country, SignUp, sign_up};
+use app::people::{self, Country, NewApiKey, SignUp, sign_up};
 use app::sessions::{self, Person};
 use app::user_log;
 use domain::ErrorCode;
 use domain::credential::{CredentialKind, Role};
-use domain::key::Tier;
+use domain::key::{IpAllowlist, Scopes, Tier};
 use domain::passkey::{Challenge, ChallengePurpose, PasskeyRefusal, RelyingParty, SoftKey};
 use domain::time::{DAY_MS, HOUR_MS, MINUTE_MS};
 use futures::future::join_all;
@@ -430,6 +430,30 @@ async fn what_a_user_changes_is_in_the_users_log_without_secrets() {
         people::rename(&app.ctx, &person, " ").await.unwrap_err().to_string().split(':').next(),
         Some("VALIDATION_FAILED")
     );
+}
+
+#[tokio::test]
+async fn names_have_no_control_characters() {
+    let app = TestApp::new().await;
+    let (_, person) = app.sign_up().await;
+    let own = credentials(&app, &person).await[0].id;
+    for name in ["eve\u{1b}]0;x\u{7}", "eve\r\nadmin", "eve\u{9b}31m", "eve\u{202e}nimda"] {
+        let wanted = NewApiKey {
+            name: name.to_owned(),
+            scopes: Scopes::all(),
+            expires_at: None,
+            ip_allowlist: IpAllowlist::default(),
+            webhook_url: None,
+            is_agent: false,
+        };
+        for refused in [
+            people::rename(&app.ctx, &person, name).await.unwrap_err().to_string(),
+            people::rename_credential(&app.ctx, &person, own, name).await.unwrap_err().to_string(),
+            people::issue_api_key(&app.ctx, &person, app.ctx.uuid(), wanted).await.unwrap_err().to_string(),
+        ] {
+            assert!(refused.starts_with("VALIDATION_FAILED"), "{name:?}: {refused}");
+        }
+    }
 }
 
 #[tokio::test]
