@@ -237,6 +237,24 @@ store::on_each_engine! {
         dispatcher.release(ctx).await.unwrap();
     }
 
+    async fn a_former_receivers_running_attempt_decides_nothing(store: Store) {
+        let scene = WebhookScene::on(store).await;
+        let ctx = &scene.app.ctx;
+        let elsewhere = scene.app.receiver().await;
+        scene.traded().await;
+        let held = scene.receiver.hold(410);
+        let dispatcher = Dispatcher::new(Arc::clone(&scene.app.workers.sender), 8);
+        dispatcher.tick(ctx).await.unwrap();
+        held.reached().await;
+        set_webhook_url(ctx, scene.key.caller.key.id, Some(elsewhere.url.clone())).await.unwrap();
+        // The former receiver has not answered yet.
+        assert_eq!((scene.dispatch().await, elsewhere.take().len()), (1, 1));
+        held.release();
+        dispatcher.release(ctx).await.unwrap();
+        let delivery = scene.delivery().await;
+        assert_eq!((delivery.status, delivery.attempts), (DeliveryStatus::Delivered, 1));
+    }
+
     async fn a_key_without_its_url_delivers_nothing_and_reports_it(store: Store) {
         let scene = WebhookScene::on(store).await;
         scene.traded().await;

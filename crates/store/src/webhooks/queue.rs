@@ -291,6 +291,13 @@ pub(super) async fn rest_if_empty(tx: &mut Tx, key_id: KeyId) -> Result<(), Stor
     tx.exec(SQL, &params![key_id]).await.map(drop)
 }
 
+/// Ends the hold of a key's queue, because its receiver has changed. What an attempt that is running
+/// learns from the former receiver is not stored.
+pub async fn end_hold(tx: &mut Tx, key_id: KeyId) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE webhook_endpoints SET epoch = epoch + 1, held_until_ms = 0 WHERE key_id = $1";
+    tx.exec(SQL, &params![key_id]).await.map(drop)
+}
+
 /// Resets a receiver: closes its circuit breaker, and makes waiting events due now.
 pub async fn begin_anew(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<(), StoreError> {
     // An empty queue remains without a due time.
