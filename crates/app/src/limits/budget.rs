@@ -163,7 +163,7 @@ budgets! {
     /// Streams of single markets on the public API.
     MarketStreams = "market-streams", Concurrent, "streams", "streams of markets", [OFF, 10, 40, 80, 1_000];
     /// Event streams of the trading API.
-    Feed = "feed", Concurrent, "streams", "event streams", [5, 100, 200, 300, 1_000];
+    Feed = "feed", Concurrent, "streams", "event streams of users of the tier free", [5, 100, 200, 300, 1_000];
     /// New users who sign up by themselves.
     SignUps = "sign-ups", PerDay, "sign-ups", "sign-ups", [OFF, 30, 120, 240, 3_000];
     /// Failed sign-ins, sign-ups and rejected keys, each kind for itself. The last one begins a lockout.
@@ -190,6 +190,11 @@ budgets! {
     /// Metadata of these trades. It is stored for ever, with the trade and with each of its events.
     MetadataBytes = "metadata-bytes", PerDay, "write", "bytes of metadata of trades of users of the tier free",
         [1_048_576, 2_097_152, 8_388_608, 16_777_216, 67_108_864];
+    /// Event streams of users of a paid tier, so that strangers cannot take their places.
+    PaidFeed = "paid-feed", Concurrent, "streams", "event streams of users of a paid tier", [5, OFF, OFF, OFF, 4_000];
+    /// Gas of the acts of users of a paid tier, so that strangers cannot use it up.
+    PaidActGas = "paid-act-gas", PerDay, "act-gas", "units of gas for acts of users of a paid tier",
+        [3_000_000, OFF, OFF, OFF, 60_000_000];
 }
 
 impl fmt::Display for Budget {

@@ -411,7 +411,8 @@ impl Budgets {
 
     /// Returns the number of open streams of all kinds.
     pub fn open_streams(&self) -> u64 {
-        [Budget::Streams, Budget::MarketStreams, Budget::Feed].iter().map(|it| self.in_use(*it)).sum()
+        let all = [Budget::Streams, Budget::MarketStreams, Budget::Feed, Budget::PaidFeed];
+        all.iter().map(|it| self.in_use(*it)).sum()
     }
 
     /// Records the use of each limited share by the one who uses most of it.

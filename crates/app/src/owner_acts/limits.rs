@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use domain::ids::UserId;
+use domain::key::Tier;
 use domain::time::DAY_MS;
 use domain::{ErrorCode, Timestamp, Usdc};
 use store::Tx;
@@ -64,11 +65,21 @@ pub(super) async fn within_gas_budgets<T>(
 ) -> Result<T, AppError> {
     let ActOrigin::User(ip) = origin else { return signing.await };
     let (client, now) = ((ip, user_id), ctx.now());
-    ctx.budgets().spend_amount(Budget::ActGas, client, gas, now).await?;
+    let user = ctx.store.read(user_id, |tx, id| Box::pin(store::users::find(tx, *id))).await?;
+    let budget = match user.map(|user| user.tier) {
+        None | Some(Tier::Free) => {
+            ctx.budgets().spend_amount(Budget::ActGas, client, gas, now).await?;
+            Budget::ActGas
+        }
+        Some(_) => {
+            ctx.budgets().spend_amount(Budget::PaidActGas, client, gas, now).await?;
+            Budget::PaidActGas
+        }
+    };
     let signed = signing.await;
     if signed.is_err() {
         // Otherwise signatures that are refused would use up the gas of others.
-        ctx.budgets().give_back(Budget::ActGas, client, gas, now).await;
+        ctx.budgets().give_back(budget, client, gas, now).await;
     }
     signed
 }

@@ -8,6 +8,7 @@ use app::AppError;
 use app::config::OwnerActLimits;
 use app::limits::budget::Budget;
 use app::owner_acts::{self, ActOrigin, OwnerActRequest, PreparedAct, WithdrawalAmount};
+use domain::key::Tier;
 use domain::owner_act::OwnerActStatus;
 use domain::time::{DAY_MS, HOUR_MS};
 use domain::{ErrorCode, Usdc};
@@ -170,4 +171,14 @@ async fn a_refused_signature_gives_its_gas_back() {
         owner_acts::sign(&app.ctx, ada.id, act.id, &signature, origin).await.unwrap_err();
     }
     assert_eq!(used(), before);
+}
+
+#[tokio::test]
+async fn free_users_use_up_no_gas_of_users_of_a_paid_tier() {
+    let app = TestApp::with().budgets(["act-gas.total=0"]).start().await;
+    let (ada, bob) = (app.user("ada").await, app.user("bob").await);
+    app::people::set_tier(&app.ctx, bob.id, Tier::Developer).await.unwrap();
+    let refused = try_act(&app, &ada, &deploys(), "192.0.2.1").await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::RateLimitExceeded);
+    assert_eq!(try_act(&app, &bob, &deploys(), "192.0.2.1").await.unwrap().status, OwnerActStatus::Done);
 }

@@ -45,6 +45,10 @@ async fn use_once(app: &TestApp, budget: Budget) -> bool {
         Budget::Feed => {
             drop(user.get("/v1/events").header("accept", "text/event-stream").respond().await);
         }
+        Budget::PaidFeed => {
+            let paid = http.with(&app.disabled_key(&ada, Tier::Mm).await);
+            drop(paid.get("/v1/events").header("accept", "text/event-stream").respond().await);
+        }
         Budget::SignUps => drop(app.try_sign_up(&mut app.soft_key()).await),
         Budget::Searches => get("/api/markets?q=rain").await,
         Budget::Drawings | Budget::Cards => {
@@ -53,7 +57,9 @@ async fn use_once(app: &TestApp, budget: Budget) -> bool {
             let current = moved.headers()["location"].to_str().unwrap().to_owned();
             get(&format!("{cards}/{current}")).await;
         }
-        Budget::ActGas => {
+        Budget::ActGas | Budget::PaidActGas => {
+            let tier = if budget == Budget::ActGas { Tier::Free } else { Tier::Mm };
+            app::people::set_tier(&app.ctx, ada.id, tier).await.unwrap();
             let PreparedAct { act, .. } =
                 app.prepare_act(&ada, &OwnerActRequest::Enable { keys: Vec::new() }).await;
             let signature = wallet_signature(&ada.owner, &act);
@@ -115,4 +121,15 @@ async fn a_user_without_samples_left_does_not_name_the_trace_of_a_request() {
         user.get("/v1/markets").header("traceparent", SAMPLED).await.ok();
     }
     assert_eq!(sink.0.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn event_streams_of_free_users_take_no_place_of_a_paid_tier() {
+    let app = TestApp::with().budgets(["feed.total=0"]).start().await;
+    let ada = app.user("ada").await;
+    let open = async |tier: Tier| {
+        let user = app.http().with(&app.disabled_key(&ada, tier).await);
+        user.get("/v1/events").header("accept", "text/event-stream").respond().await.status().as_u16()
+    };
+    assert_eq!((open(Tier::Free).await, open(Tier::Mm).await), (429, 200));
 }
