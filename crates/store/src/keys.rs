@@ -212,14 +212,19 @@ pub async fn list_allowlists(tx: &mut Tx) -> Result<Vec<(String, IpAllowlist)>, 
     tx.list(SQL, &[], |row| Ok((row.get("digest")?, row.get("ip_allowlist")?))).await
 }
 
-/// Lists all keys of a user, oldest first, including revoked ones.
+/// Lists the keys of a user, oldest first, including revoked ones, at most 1,000. Keys that work are
+/// always among them: they are few.
 pub async fn list(tx: &mut Tx, user_id: UserId) -> Result<Vec<Key>, StoreError> {
+    // The keys that end last come before those that have expired.
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
         Key::COLUMNS,
-        " FROM keys WHERE user_id = $1 ORDER BY key_index LIMIT 1000"
+        " FROM keys WHERE user_id = $1 ORDER BY CASE WHEN revoked_at_ms IS NULL THEN 0 ELSE 1 END,
+        COALESCE(expires_at_ms, 9223372036854775807) DESC, key_index LIMIT 1000"
     );
-    tx.list(SQL, &params![user_id], Key::from_row).await
+    let mut keys = tx.list(SQL, &params![user_id], Key::from_row).await?;
+    keys.sort_by_key(|key| key.key_index);
+    Ok(keys)
 }
 
 /// Returns the number of a user's API keys that are active at `now`, and the next free key index.
