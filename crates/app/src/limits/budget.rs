@@ -195,6 +195,9 @@ budgets! {
     /// Gas of the acts of users of a paid tier, so that strangers cannot use it up.
     PaidActGas = "paid-act-gas", PerDay, "act-gas", "units of gas for acts of users of a paid tier",
         [3_000_000, OFF, OFF, OFF, 60_000_000];
+    /// Gas of acts that leave or protect, once strangers have used up the total of the others.
+    LeavingGas = "leaving-gas", PerDay, "act-gas", "units of gas for withdrawals and removals of owners",
+        [300_000, 1_200_000, 4_800_000, 9_600_000, 120_000_000];
 }
 
 impl fmt::Display for Budget {

@@ -24,7 +24,8 @@ impl SpanSink for Nowhere {
 
 /// Uses the resource of a budget once. Returns whether its refusals are counted here: those of
 /// connections need a listener (tests of `http_kit::connections`), failed sign-ins begin a lockout
-/// (`v1/rate_limits`), and entries of a log are never refused (`usecases/user_log`).
+/// (`v1/rate_limits`), entries of a log are never refused (`usecases/user_log`), and gas to leave is
+/// used only once that of other acts is used up (`usecases/act_gas`).
 async fn use_once(app: &TestApp, budget: Budget) -> bool {
     let http = app.http();
     let visitor = http.anonymous();
@@ -32,7 +33,7 @@ async fn use_once(app: &TestApp, budget: Budget) -> bool {
     let ada = app.user("ada").funded("10").await;
     let user = http.with(&app.disabled_key(&ada, Tier::Free).await);
     match budget {
-        Budget::Connections | Budget::FailedSignIns | Budget::LogEntries => return false,
+        Budget::Connections | Budget::FailedSignIns | Budget::LogEntries | Budget::LeavingGas => return false,
         Budget::Bodies | Budget::BodyBytes => {
             drop(user.call("POST", "/v1/account/pause").raw_json("{}").respond().await);
         }
