@@ -26,6 +26,9 @@ use crate::metrics::Metrics;
 /// The retry time, in seconds, when too many are in use at the same time.
 const CONCURRENT_RETRY_S: u32 = 10;
 
+/// The budgets of what holds a connection until its client closes it.
+const STREAMS: [Budget; 4] = [Budget::Streams, Budget::MarketStreams, Budget::Feed, Budget::PaidFeed];
+
 /// The client whose use is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Client {
@@ -250,13 +253,27 @@ impl Budgets {
             in_use.get(&(budget, counted.scope, counted.holder)).copied().unwrap_or_default()
         };
         let full = counted.iter().find(|counted| used(counted).saturating_add(amount) > counted.limit);
+        let full = full.copied().or_else(|| self.find_full_streams(budget, &in_use, amount));
         if let Some(full) = full {
             // Unlock before counting: metrics have a lock of their own.
             drop(in_use);
-            return Err(self.refuse(budget, *full, CONCURRENT_RETRY_S));
+            return Err(self.refuse(budget, full, CONCURRENT_RETRY_S));
         }
         add_uses(&mut in_use, budget, counted, amount);
         Ok(())
+    }
+
+    /// Returns the limit of all streams together if a stranger's stream does not fit into it. Each holds
+    /// a connection for as long as its client likes, and a quarter of the connections is for requests.
+    fn find_full_streams(&self, budget: Budget, in_use: &InUse, amount: u64) -> Option<Counted> {
+        if budget == Budget::PaidFeed || !STREAMS.contains(&budget) {
+            return None;
+        }
+        let connections = self.share(Budget::Connections, Scope::Total).limit()?;
+        let (scope, holder, limit) = (Scope::Total, Holder::Everyone, connections - connections / 4);
+        let open = STREAMS.iter().map(|it| in_use.get(&(*it, scope, holder)).copied().unwrap_or_default());
+        let is_full = open.sum::<u64>().saturating_add(amount) > limit;
+        is_full.then_some(Counted { scope, holder, limit })
     }
 
     /// Counts one use of `client` within the budget's window.
@@ -411,8 +428,7 @@ impl Budgets {
 
     /// Returns the number of open streams of all kinds.
     pub fn open_streams(&self) -> u64 {
-        let all = [Budget::Streams, Budget::MarketStreams, Budget::Feed, Budget::PaidFeed];
-        all.iter().map(|it| self.in_use(*it)).sum()
+        STREAMS.iter().map(|it| self.in_use(*it)).sum()
     }
 
     /// Records the use of each limited share by the one who uses most of it.

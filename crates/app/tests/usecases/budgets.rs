@@ -220,3 +220,23 @@ fn metrics_show_the_limit_and_the_largest_use_of_each_share() {
     let line = r#"foretell_budget_used{budget="streams",scope="network"} 0"#;
     assert!(metrics.text().contains(line));
 }
+
+#[test]
+fn streams_of_strangers_leave_connections_to_requests() {
+    let total = BudgetSetting { budget: Budget::Connections, scope: Scope::Total, share: Share::new(8) };
+    let limits = Limits::memory().with_budgets(BudgetShares::default().with([total]), Arc::default());
+    let enter = |budget, n: u8| limits.budgets().enter(budget, client(&format!("10.{n}.0.1"), u128::from(n)));
+    let mut open = Vec::new();
+    for n in 0..2 {
+        for budget in [Budget::Streams, Budget::MarketStreams, Budget::Feed] {
+            open.push(enter(budget, n).unwrap());
+        }
+    }
+    for budget in [Budget::Streams, Budget::MarketStreams, Budget::Feed] {
+        let refused = enter(budget, 2).unwrap_err();
+        assert_eq!((refused.budget, refused.scope, refused.limit), (budget, Scope::Total, 6));
+    }
+    open.push(enter(Budget::PaidFeed, 2).unwrap());
+    drop(open);
+    drop(enter(Budget::Streams, 2).unwrap());
+}

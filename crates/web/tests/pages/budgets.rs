@@ -33,7 +33,9 @@ async fn use_once(app: &TestApp, budget: Budget) -> bool {
     let ada = app.user("ada").funded("10").await;
     let user = http.with(&app.disabled_key(&ada, Tier::Free).await);
     match budget {
-        Budget::Connections | Budget::FailedSignIns | Budget::LogEntries | Budget::LeavingGas => return false,
+        Budget::Connections | Budget::FailedSignIns | Budget::LogEntries | Budget::LeavingGas => {
+            return false;
+        }
         Budget::Bodies | Budget::BodyBytes => {
             drop(user.call("POST", "/v1/account/pause").raw_json("{}").respond().await);
         }
