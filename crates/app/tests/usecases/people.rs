@@ -433,6 +433,30 @@ async fn what_a_user_changes_is_in_the_users_log_without_secrets() {
 }
 
 #[tokio::test]
+async fn a_new_passkey_confirms_no_act_of_an_admin_for_a_day() {
+    let app = TestApp::new().await;
+    let signed_in = app.try_sign_up(&mut app.soft_key()).await.unwrap();
+    let id = signed_in.session.user_id;
+    people::set_role(&app.ctx, id, Role::Admin).await.unwrap();
+    let admin = app.person(&signed_in).await;
+    let mut added = app.soft_key();
+    let new = app.register(&mut added, ChallengePurpose::AddKey, Some(id)).await;
+    people::add_credential(&app.ctx, &admin, &new, None).await.unwrap();
+    let mut halt = async || {
+        let (name, reason) = (app::kill_switches::TRADING.to_owned(), "incident".to_owned());
+        let halt = AdminRequest::Service(ServiceStep::Switch { name, is_off: true, reason });
+        let act = admin::prepare(&app.ctx, &admin, &halt).await.unwrap();
+        let proof = Proof::Passkey(added.assert(&act.challenge.to_bytes()));
+        admin::confirm(&app.ctx, &admin, act.id, &proof, device().ip).await
+    };
+    let refused = halt().await.unwrap_err().to_string();
+    assert!(refused.starts_with("VALIDATION_FAILED"), "{refused}");
+    app.clock.advance(DAY_MS);
+    halt().await.unwrap();
+    assert!(app.ctx.process.switches.is_trading_halted());
+}
+
+#[tokio::test]
 async fn names_have_no_control_characters() {
     let app = TestApp::new().await;
     let (_, person) = app.sign_up().await;
