@@ -198,6 +198,9 @@ budgets! {
     /// Gas of acts that leave or protect, once strangers have used up the total of the others.
     LeavingGas = "leaving-gas", PerDay, "act-gas", "units of gas for withdrawals and removals of owners",
         [300_000, 1_200_000, 4_800_000, 9_600_000, 120_000_000];
+    /// Lookups of the hosts of webhook receivers, until they have ended: each occupies a thread that cannot be
+    /// stopped. A further one waits.
+    Lookups = "lookups", Concurrent, "lookups", "lookups of webhook receivers", [4, OFF, OFF, OFF, 256];
 }
 
 impl fmt::Display for Budget {

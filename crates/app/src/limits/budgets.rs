@@ -32,20 +32,27 @@ const STREAMS: [Budget; 4] = [Budget::Streams, Budget::MarketStreams, Budget::Fe
 /// The client whose use is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Client {
-    pub ip: IpAddr,
+    /// `None` if the use comes from no address, because the service does it later.
+    pub ip: Option<IpAddr>,
     /// The user, if the request is authenticated.
     pub user: Option<UserId>,
 }
 
 impl From<IpAddr> for Client {
     fn from(ip: IpAddr) -> Self {
-        Self { ip, user: None }
+        Self { ip: Some(ip), user: None }
     }
 }
 
 impl From<(IpAddr, UserId)> for Client {
     fn from((ip, user): (IpAddr, UserId)) -> Self {
-        Self { ip, user: Some(user) }
+        Self { ip: Some(ip), user: Some(user) }
+    }
+}
+
+impl From<UserId> for Client {
+    fn from(user: UserId) -> Self {
+        Self { ip: None, user: Some(user) }
     }
 }
 
@@ -73,7 +80,7 @@ impl Client {
     fn holder(self, scope: Scope) -> Option<Holder> {
         match scope {
             Scope::User => self.user.map(Holder::User),
-            Scope::Address | Scope::Network | Scope::Site => network_in(scope, self.ip).map(Holder::Network),
+            Scope::Address | Scope::Network | Scope::Site => network_in(scope, self.ip?).map(Holder::Network),
             Scope::Total => Some(Holder::Everyone),
         }
     }

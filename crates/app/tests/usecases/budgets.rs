@@ -47,22 +47,22 @@ fn clients(scope: Scope) -> (Vec<Client>, Option<Client>) {
 
 /// Uses a budget once, like the code that it protects.
 async fn use_once(limits: &Limits, budget: Budget, client: Client) -> Result<Option<Place>, AppError> {
-    let budgets = limits.budgets();
+    let (budgets, ip) = (limits.budgets(), client.ip.unwrap());
     match budget {
         Budget::Requests => {
-            let decision = limits.take_address(client.ip, START);
+            let decision = limits.take_address(ip, START);
             assert_eq!(decision.rate.allowed, decision.refused.is_none(), "{decision:?}");
             decision.refused.map_or(Ok(None), |refused| Err(refused.into()))
         }
         Budget::Routes => {
-            let decision = limits.take_route(client.ip, "/route", 1, START).await?;
+            let decision = limits.take_route(ip, "/route", 1, START).await?;
             decision.refused.map_or(Ok(None), |refused| Err(refused.into()))
         }
         Budget::FailedSignIns => {
-            if let Some(until) = limits.shut_out(FailureKind::ApiKey, client.ip, START).await? {
+            if let Some(until) = limits.shut_out(FailureKind::ApiKey, ip, START).await? {
                 return Err(app::limits::shut_out(until, START));
             }
-            limits.fail(FailureKind::ApiKey, client.ip, START).await?;
+            limits.fail(FailureKind::ApiKey, ip, START).await?;
             Ok(None)
         }
         _ => match budget.counting() {

@@ -156,6 +156,8 @@ record! {
     pub struct Job {
         /// The position in the queue.
         pub position: u64 = "q.position",
+        /// The user of the key.
+        pub user_id: UserId = "k.user_id",
         pub event_id: EventId = "q.event_id",
         pub kind: EventKind = "e.kind",
         /// The trade that the event reports, if any.

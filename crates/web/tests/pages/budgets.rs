@@ -24,8 +24,9 @@ impl SpanSink for Nowhere {
 
 /// Uses the resource of a budget once. Returns whether its refusals are counted here: those of
 /// connections need a listener (tests of `http_kit::connections`), failed sign-ins begin a lockout
-/// (`v1/rate_limits`), entries of a log are never refused (`usecases/user_log`), and gas to leave is
-/// used only once that of other acts is used up (`usecases/act_gas`).
+/// (`v1/rate_limits`), entries of a log are never refused (`usecases/user_log`), gas to leave is
+/// used only once that of other acts is used up (`usecases/act_gas`), and lookups come from no address
+/// (tests of `sender`: `lookups`).
 async fn use_once(app: &TestApp, budget: Budget) -> bool {
     let http = app.http();
     let visitor = http.anonymous();
@@ -33,7 +34,11 @@ async fn use_once(app: &TestApp, budget: Budget) -> bool {
     let ada = app.user("ada").funded("10").await;
     let user = http.with(&app.disabled_key(&ada, Tier::Free).await);
     match budget {
-        Budget::Connections | Budget::FailedSignIns | Budget::LogEntries | Budget::LeavingGas => {
+        Budget::Connections
+        | Budget::FailedSignIns
+        | Budget::LogEntries
+        | Budget::LeavingGas
+        | Budget::Lookups => {
             return false;
         }
         Budget::Bodies | Budget::BodyBytes => {
