@@ -128,12 +128,14 @@ pub struct Drawn {
     status: Option<RateLimitStatus>,
 }
 
-/// Counts up to `parts` further parts of a request, beyond the one that the guard has counted. Stops
-/// at the first part that gets no token, so that no later part overtakes an earlier one.
+/// Counts up to `parts` further parts of a request like requests of their own, beyond the one that the
+/// guard has counted. Stops at the first part that is refused, so that no later part overtakes an
+/// earlier one.
 pub async fn draw_further(app: &Shared, kind: LimitKind, caller: &Caller, parts: usize) -> Drawn {
     let mut drawn = Drawn { parts: 0, refusal: None, status: None };
     while drawn.parts < parts {
-        if let Err(error) = by_user(app, kind, caller, &mut drawn.status).await {
+        let counted = by_user(app, kind, caller, &mut drawn.status).await;
+        if let Err(error) = counted.and_then(|()| by_network_of_user(app, caller.ip(), caller)) {
             drawn.refusal = Some(Problem::from(error).or_submission(Submission::NotSubmitted));
             break;
         }

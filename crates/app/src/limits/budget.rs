@@ -186,7 +186,7 @@ budgets! {
     WebhookTests = "webhook-tests", PerDay, "redelivery", "webhook test events of users of the tier free",
         [500, 1_000, 2_000, 4_000, 20_000];
     /// Trades of users of the tier `free`, except sales of whole positions. The service pays their gas.
-    Trades = "trades", PerDay, "write", "trades of users of the tier free", [300, 600, 2_400, 4_800, 20_000];
+    Trades = "trades", PerDay, "write", "trades of users of the tier free", [1_000, 2_000, 8_000, 16_000, 60_000];
     /// Metadata of these trades. It is stored for ever, with the trade and with each of its events.
     MetadataBytes = "metadata-bytes", PerDay, "write", "bytes of metadata of trades of users of the tier free",
         [1_048_576, 2_097_152, 8_388_608, 16_777_216, 67_108_864];
