@@ -200,7 +200,11 @@ budgets! {
         [300_000, 1_200_000, 4_800_000, 9_600_000, 120_000_000];
     /// Lookups of the hosts of webhook receivers, until they have ended: each occupies a thread that cannot be
     /// stopped. A further one waits.
-    Lookups = "lookups", Concurrent, "lookups", "lookups of webhook receivers", [4, OFF, OFF, OFF, 256];
+    Lookups = "lookups", Concurrent, "lookups", "lookups of webhook receivers of users of the tier free",
+        [4, OFF, OFF, OFF, 192];
+    /// Those of users of a paid tier, so that strangers cannot use them up.
+    PaidLookups = "paid-lookups", Concurrent, "lookups", "lookups of webhook receivers of users of a paid tier",
+        [4, OFF, OFF, OFF, 64];
 }
 
 impl fmt::Display for Budget {

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use app::limits::Limits;
 use app::limits::budget::{Budget, BudgetShares};
-use app::webhooks::sender::{Attempt, PostOutcome, Resolver, WebhookSender};
+use app::webhooks::sender::{Attempt, Endpoint, PostOutcome, Resolver, WebhookSender};
 use bytes::Bytes;
+use domain::key::Tier;
 use domain::webhook::target::{Target, TargetPolicy};
 use futures::future::{BoxFuture, join_all};
 use http::HeaderMap;
@@ -61,13 +62,18 @@ impl Scene {
         Self { names, sender: Arc::new(sender), limits: Arc::new(limits), receiver }
     }
 
-    /// Begins an attempt of the user with this number for a host.
+    /// Begins an attempt of the free user with this number for a host.
     fn begin(&self, user: u128, host: &str) -> JoinHandle<Attempt> {
+        self.begin_of(Tier::Free, user, host)
+    }
+
+    fn begin_of(&self, tier: Tier, user: u128, host: &str) -> JoinHandle<Attempt> {
         let (sender, limits) = (Arc::clone(&self.sender), Arc::clone(&self.limits));
         let target: Target = local_target(&format!("http://{host}:{}/", self.receiver.address.port()));
         tokio::spawn(async move {
             let (headers, body) = (HeaderMap::new(), Bytes::from_static(BODY));
-            sender.post(limits.budgets(), endpoint(user, &target), headers, body).await
+            let endpoint = Endpoint { tier, ..endpoint(user, &target) };
+            sender.post(limits.budgets(), endpoint, headers, body).await
         })
     }
 
@@ -103,6 +109,20 @@ async fn slow_names_of_one_user_delay_nobody_else() {
     }
     assert_eq!(scene.asked(), 30);
     scene.until_running(0).await;
+}
+
+#[tokio::test]
+async fn slow_names_of_all_free_users_together_delay_no_user_of_a_paid_tier() {
+    let scene = Scene::with(5).await;
+    let slow: Vec<_> = (0..5).map(|n| scene.begin(n, &format!("a{n}.slow.example"))).collect();
+    scene.until_running(5).await;
+    let waits = scene.begin(6, "b.example");
+    let paid = scene.begin_of(Tier::Developer, 7, "c.example").await.unwrap();
+    assert_eq!((paid.outcome, waits.is_finished(), scene.asked()), (answered(200), false, 6));
+    scene.names.held.close();
+    for attempt in slow.into_iter().chain([waits]) {
+        assert_eq!(attempt.await.unwrap().outcome, answered(200));
+    }
 }
 
 #[tokio::test(start_paused = true)]

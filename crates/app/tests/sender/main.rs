@@ -23,6 +23,7 @@ use app::limits::Limits;
 use app::webhooks::sender::{Attempt, Endpoint, NetworkFault, PostOutcome, Resolver, WebhookSender};
 use bytes::Bytes;
 use domain::ids::{KeyId, UserId};
+use domain::key::Tier;
 use domain::webhook::target::{Target, TargetPolicy};
 use futures::future::BoxFuture;
 use http::HeaderMap;
@@ -88,7 +89,7 @@ async fn post(sender: &WebhookSender, target: &Target) -> Attempt {
     post_for(sender, 1, target).await
 }
 
-/// Posts an event of the user with this number, who has one key.
+/// Posts an event of the user with this number, who has one key of the tier `free`.
 async fn post_for(sender: &WebhookSender, user: u128, target: &Target) -> Attempt {
     let (limits, body) = (Limits::memory(), Bytes::from_static(BODY));
     sender.post(limits.budgets(), endpoint(user, target), HeaderMap::new(), body).await
@@ -96,7 +97,7 @@ async fn post_for(sender: &WebhookSender, user: u128, target: &Target) -> Attemp
 
 fn endpoint(user: u128, target: &Target) -> Endpoint<'_> {
     let id = uuid::Uuid::from_u128(user);
-    Endpoint { user_id: UserId(id), key_id: KeyId(id), url: target.as_str() }
+    Endpoint { user_id: UserId(id), tier: Tier::Free, key_id: KeyId(id), url: target.as_str() }
 }
 
 fn answered(status: u16) -> PostOutcome {

@@ -15,6 +15,7 @@ use axum::body::Bytes;
 use axum::extract::{Request, State};
 use domain::event::{self, EventKind, TestData};
 use domain::ids::{EventId, KeyId, UserId};
+use domain::key::Tier;
 use domain::time::SystemClock;
 use domain::webhook::target::TargetPolicy;
 use domain::webhook::{Delivery, WebhookSecret};
@@ -235,7 +236,7 @@ async fn sent(bare: &Bare, times: Times) -> Sample {
                         (HeaderName::from_static(name), HeaderValue::try_from(value).expect("a header"))
                     })
                     .collect();
-                let endpoint = Endpoint { user_id, key_id, url: &url };
+                let endpoint = Endpoint { user_id, tier: Tier::Mm, key_id, url: &url };
                 let attempt = sender.post(limits.budgets(), endpoint, headers, body).await;
                 assert!(attempt.answer_head.is_none(), "the receiver says nothing");
                 count += 1;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::Timestamp;
 use domain::event::EventKind;
 use domain::ids::{EventId, KeyId, TradeId, UserId};
+use domain::key::Tier;
 
 use super::delivery::{Attempt, DeliveryStatus};
 use crate::new_event::NewEvent;
@@ -158,6 +159,7 @@ record! {
         pub position: u64 = "q.position",
         /// The user of the key.
         pub user_id: UserId = "k.user_id",
+        pub tier: Tier = "k.tier",
         pub event_id: EventId = "q.event_id",
         pub kind: EventKind = "e.kind",
         /// The trade that the event reports, if any.

@@ -38,9 +38,8 @@ async fn use_once(app: &TestApp, budget: Budget) -> bool {
         | Budget::FailedSignIns
         | Budget::LogEntries
         | Budget::LeavingGas
-        | Budget::Lookups => {
-            return false;
-        }
+        | Budget::Lookups
+        | Budget::PaidLookups => return false,
         Budget::Bodies | Budget::BodyBytes => {
             drop(user.call("POST", "/v1/account/pause").raw_json("{}").respond().await);
         }

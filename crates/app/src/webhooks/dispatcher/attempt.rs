@@ -40,7 +40,7 @@ pub(super) async fn make(
     let Some(url) = &job.url else { return nowhere(job, breaker, at) };
     let (outcome, answer_head) = match headers(ctx, key_id, job, at) {
         Ok(headers) => {
-            let endpoint = Endpoint { user_id: job.user_id, key_id, url };
+            let endpoint = Endpoint { user_id: job.user_id, tier: job.tier, key_id, url };
             let posted = sender.post(ctx.budgets(), endpoint, headers, Bytes::from(job.body.clone())).await;
             (posted.outcome.at(ctx.now()), posted.answer_head)
         }

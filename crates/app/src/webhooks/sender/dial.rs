@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::ids::UserId;
 use domain::webhook::target::{Target, TargetHost, TargetPolicy};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -15,6 +14,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 
+use super::Endpoint;
 use super::connection::TargetConnection;
 use super::lookups::Lookups;
 use super::outcome::{NetworkFault, PostOutcome};
@@ -33,16 +33,16 @@ pub(super) struct Dialer {
 }
 
 impl Dialer {
-    /// Connects on behalf of a user, who has a share of the lookups.
+    /// Connects on behalf of an endpoint's user, who has a share of the lookups.
     pub async fn dial(
         &self,
         budgets: &Budgets,
-        user: UserId,
+        endpoint: Endpoint<'_>,
         target: &Target,
     ) -> Result<TargetConnection, PostOutcome> {
         let addresses = match target.host() {
             TargetHost::Address(ip) => vec![*ip],
-            TargetHost::Name(name) => self.lookups.find(budgets, user, name).await,
+            TargetHost::Name(name) => self.lookups.find(budgets, endpoint, name).await,
         };
         let addresses = self.allowed(addresses)?;
         let stream = CheckedStream::new(connect(&addresses, target.port()).await?);

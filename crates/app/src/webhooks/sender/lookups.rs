@@ -8,11 +8,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::ids::UserId;
+use domain::key::Tier;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use super::Endpoint;
 use super::resolver::Resolver;
 use crate::limits::budget::Budget;
 use crate::limits::{Budgets, Place, Refused};
@@ -50,14 +51,14 @@ impl Lookups {
         Self { resolver, shared: Arc::default() }
     }
 
-    /// Returns the addresses of the name. Waits while the user, or all users together, have used up
-    /// their share of the lookups.
-    pub async fn find(&self, budgets: &Budgets, user: UserId, name: &str) -> Vec<IpAddr> {
+    /// Returns the addresses of the endpoint's host. Waits while its user, or all users together, have
+    /// used up their share of the lookups.
+    pub async fn find(&self, budgets: &Budgets, endpoint: Endpoint<'_>, name: &str) -> Vec<IpAddr> {
         let mut found = loop {
             // Enabled before the attempt to begin, so that no end is missed in between.
             let mut ended = pin!(self.shared.ended.notified());
             ended.as_mut().enable();
-            match self.join_or_begin(budgets, user, name) {
+            match self.join_or_begin(budgets, endpoint, name) {
                 Ok(found) => break found,
                 Err(_) => ended.await,
             }
@@ -69,7 +70,7 @@ impl Lookups {
     fn join_or_begin(
         &self,
         budgets: &Budgets,
-        user: UserId,
+        endpoint: Endpoint<'_>,
         name: &str,
     ) -> Result<watch::Receiver<Found>, Refused> {
         let mut by_name = self.shared.by_name.lock();
@@ -77,7 +78,10 @@ impl Lookups {
         if let Some(known) = known {
             return Ok(known.found.clone());
         }
-        let place = budgets.enter(Budget::Lookups, user)?;
+        let place = match endpoint.tier {
+            Tier::Free => budgets.enter(Budget::Lookups, endpoint.user_id)?,
+            _ => budgets.enter(Budget::PaidLookups, endpoint.user_id)?,
+        };
         let (sender, found) = watch::channel(None);
         by_name.insert(name.to_owned(), Lookup { found: found.clone(), kept_until: None });
         drop(by_name);

@@ -31,6 +31,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::ids::{KeyId, UserId};
+use domain::key::Tier;
 use domain::webhook::target::{Target, TargetPolicy};
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
@@ -59,8 +60,9 @@ pub const DEADLINE: Duration = Duration::from_secs(10);
 /// secrets of the receiver.
 #[derive(Clone, Copy)]
 pub struct Endpoint<'a> {
-    /// The user of the key.
+    /// The user of the key, and the key's tier.
     pub user_id: UserId,
+    pub tier: Tier,
     pub key_id: KeyId,
     pub url: &'a str,
 }
@@ -169,7 +171,7 @@ impl WebhookSender {
                 Err(SendFailure::Cut(error)) => return Err(cut(error)),
             }
         }
-        let mut connection = self.dialer.dial(budgets, endpoint.user_id, target).await?;
+        let mut connection = self.dialer.dial(budgets, endpoint, target).await?;
         let response = connection.send(request).await?;
         Ok((connection, response))
     }

@@ -149,6 +149,7 @@ async fn sweep<C: Send + 'static>(pool: Weak<Pool<C>>) {
 mod tests {
     use super::*;
     use domain::ids::UserId;
+    use domain::key::Tier;
 
     /// Stands in for a connection. Its clones count the open ones.
     type Open = Arc<()>;
@@ -160,7 +161,8 @@ mod tests {
     /// The endpoint of the user with this number.
     fn of(user: u128) -> Endpoint<'static> {
         let id = uuid::Uuid::from_u128(user);
-        Endpoint { user_id: UserId(id), key_id: KeyId(id), url: "https://hooks.example.com/" }
+        let (user_id, key_id, tier) = (UserId(id), KeyId(id), Tier::Free);
+        Endpoint { user_id, tier, key_id, url: "https://hooks.example.com/" }
     }
 
     fn open(all: &Open) -> usize {
