@@ -146,7 +146,7 @@ pub async fn find(ctx: &Ctx, person: &Person, id: AdminActId) -> Result<AdminAct
     let input = (person.user_id(), id);
     let found =
         ctx.store.read(input, |tx, (user_id, id)| Box::pin(store::admin_acts::find(tx, *user_id, *id)));
-    found.await?.ok_or_else(|| AppError::new(domain::ErrorCode::ResourceNotFound))
+    found.await?.ok_or_else(|| AppError::new(ErrorCode::ResourceNotFound))
 }
 
 /// Returns the request of a stored act.
