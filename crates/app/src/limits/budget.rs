@@ -185,7 +185,8 @@ budgets! {
     /// answered.
     WebhookTests = "webhook-tests", PerDay, "redelivery", "webhook test events of users of the tier free",
         [500, 1_000, 2_000, 4_000, 20_000];
-    /// Trades of users of the tier `free`, except sales of whole positions. The service pays their gas.
+    /// Trades of users of the tier `free`, whose gas the service pays. Sales may use twice these shares, so that
+    /// positions can be sold when buys have used them up.
     Trades = "trades", PerDay, "write", "trades of users of the tier free", [1_000, 2_000, 8_000, 16_000, 60_000];
     /// Metadata of these trades. It is stored for ever, with the trade and with each of its events.
     MetadataBytes = "metadata-bytes", PerDay, "write", "bytes of metadata of trades of users of the tier free",
@@ -345,11 +346,12 @@ mod tests {
     }
 
     /// The calls that enforce a budget, or read its share for code that counts by itself.
-    const USES: [&str; 8] = [
+    const USES: [&str; 9] = [
         "enter(",
         "enter_many(",
         "spend(",
         "spend_amount(",
+        "spend_multiple(",
         "spend_here(",
         "spend_wider(",
         "spend_wider_here(",

@@ -308,13 +308,29 @@ impl Budgets {
         amount: u64,
         now: Timestamp,
     ) -> Result<(), NotSpent> {
-        let counted = self.counted(budget, client.into(), 1);
+        self.spend_multiple(budget, client, (amount, 1), now).await
+    }
+
+    /// Like [`spend_amount`](Self::spend_amount), within so many times each share. Uses with a larger
+    /// multiple are still possible when others have used the shares up.
+    ///
+    /// # Errors
+    /// Those of [`spend`](Self::spend).
+    pub async fn spend_multiple(
+        &self,
+        budget: Budget,
+        client: impl Into<Client>,
+        (amount, multiple): (u64, u64),
+        now: Timestamp,
+    ) -> Result<(), NotSpent> {
+        let counted = self.counted(budget, client.into(), multiple);
         self.take(&Use { budget, part: "", counted, amount }, now).await
     }
 
     /// Gives back an amount that was spent for something that then did not happen.
     pub async fn give_back(&self, budget: Budget, client: impl Into<Client>, amount: u64, now: Timestamp) {
-        let counted = self.counted(budget, client.into(), 1);
+        // Redis compares with the limit also when it subtracts, and a multiple of the share may be used.
+        let counted = self.counted(budget, client.into(), u64::MAX);
         for Counted { scope, holder, .. } in &counted {
             let table = &self.windows[*scope as usize];
             table.find(&(budget, "", *holder), |window| window.give_back(amount));

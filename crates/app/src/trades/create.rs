@@ -148,7 +148,15 @@ async fn create_or_find(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Acc
         judge.await
     };
     let created = match judged {
-        Ok(judged) => create_judged(ctx, caller, &new, judged).await,
+        // After every check that needs no other request's rows: what fails before takes nothing.
+        Ok(judged) => match TakenShare::take(ctx, caller, &judged.trade).await {
+            Ok(share) => create_judged(ctx, caller, &new, judged, share).await,
+            // A replay takes nothing either.
+            Err(refused) => match replay().await? {
+                Some(replayed) => return Ok(replayed),
+                None => Err(refused.into()),
+            },
+        },
         Err(refused) => Err(refused),
     };
     match created {
@@ -180,8 +188,6 @@ struct Judged {
     quote: Fill,
     /// The outcome that the client provokes. Always `None` outside of the sandbox.
     scenario: Option<Scenario>,
-    /// What the trade has taken of budgets. `None` for a dry run.
-    share: Option<TakenShare>,
 }
 
 /// Checks a request.
@@ -303,12 +309,7 @@ async fn judge(
     if let Some(scenario) = scenario {
         sandbox::apply(ctx, caller, &request, chain_market_id, scenario, &mut trade).await?;
     }
-    // The last check: whatever fails before it takes nothing.
-    let share = match new.dry_run {
-        true => None,
-        false => Some(TakenShare::take(ctx, caller, &trade, sells && balance == plan.gives).await?),
-    };
-    Ok(Judged { trade, account: state, request, market, plan, quote, scenario, share })
+    Ok(Judged { trade, account: state, request, market, plan, quote, scenario })
 }
 
 /// Returns the quote of a sale of the whole position, if the request means it: it would leave, or
@@ -333,17 +334,20 @@ async fn quote_whole_position(
     Ok(pays_enough.then_some(whole))
 }
 
-/// Creates the trade of a request that has been judged, unless it is a dry run.
+/// Creates the trade of a request that has been judged, unless it is a dry run. Gives its share of the
+/// budgets back if there is no trade.
 async fn create_judged(
     ctx: &Ctx,
     caller: &Caller,
     new: &NewTrade,
     judged: Judged,
+    share: TakenShare,
 ) -> Result<Accepted, Refused> {
-    let Judged { trade, account, request, market, plan, quote, scenario, share } = judged;
+    let Judged { trade, account, request, market, plan, quote, scenario } = judged;
     let funds = Funds::newest(&account);
     let is_held = trade.held_until.is_some();
     if new.dry_run {
+        share.give_back(ctx).await;
         check_dry(ctx, caller, &trade, funds.spendable).await?;
         return Ok(Accepted::DryRun(Box::new(DryRun { request, market, plan, quote, is_held })));
     }
@@ -357,10 +361,8 @@ async fn create_judged(
         }
         inserted => inserted,
     };
-    // A trade whose commit is unknown may exist.
-    if let (Err(refused), Some(share)) = (&inserted, &share)
-        && !matches!(refused, Refused::Lost(_))
-    {
+    // A trade whose commit was not answered may exist.
+    if !matches!(inserted, Ok(()) | Err(Refused::Lost(_))) {
         share.give_back(ctx).await;
     }
     inserted?;

@@ -169,6 +169,38 @@ async fn redis_counts_amounts_like_the_pure_window() {
     }
 }
 
+/// Uses with a multiple of the share go on when it is used up, and are given back from beyond it.
+async fn assert_multiples_go_beyond_a_share(limits: Limits) {
+    let limits = limits.with_budgets(only(Budget::Trades, Scope::User), Arc::default());
+    let (budgets, ada) = (limits.budgets(), client("192.0.2.1", 1));
+    let single = async || budgets.spend(Budget::Trades, ada, START).await;
+    let double = async |amount| budgets.spend_multiple(Budget::Trades, ada, (amount, 2), START).await;
+    single().await.unwrap();
+    double(2 * LIMIT).await.unwrap_err();
+    double(2 * LIMIT - 1).await.unwrap();
+    double(1).await.unwrap_err();
+    single().await.unwrap_err();
+    for given in [1, LIMIT - 1] {
+        budgets.give_back(Budget::Trades, ada, given, START).await;
+    }
+    single().await.unwrap_err();
+    budgets.give_back(Budget::Trades, ada, 1, START).await;
+    single().await.unwrap();
+    single().await.unwrap_err();
+    double(LIMIT).await.unwrap();
+}
+
+#[tokio::test]
+async fn uses_with_a_multiple_go_beyond_a_share_in_memory() {
+    assert_multiples_go_beyond_a_share(Limits::memory()).await;
+}
+
+#[tokio::test]
+async fn uses_with_a_multiple_go_beyond_a_share_on_redis() {
+    let Some(redis) = TestRedis::start().await else { return };
+    assert_multiples_go_beyond_a_share(redis.limits()).await;
+}
+
 #[test]
 fn a_dropped_place_is_free_again_and_a_refusal_takes_nothing() {
     let limits = Limits::memory().with_budgets(only(Budget::Feed, Scope::Network), Arc::default());
