@@ -81,8 +81,8 @@ async fn another_users_trade_is_not_there() {
     let scene = Scene::new().await;
     let trade = scene.settled(scene.client.buy(scene.market, 0, "25.00")).await;
     let bob = scene.app.user("bob").funded("100").await;
-    let key = scene.app.key(&bob, domain::key::Tier::Mm).await;
-    let client = super::served(&scene.app, true).with(&key);
+    let key = scene.app.key(&bob, Tier::Mm).await;
+    let client = served(&scene.app, true).with(&key);
     assert_eq!(answered(&client, "list_trades", json!({})).await["trades"], json!([]));
     let arguments = json!({ "correlationId": trade["correlationId"] });
     refused(&client, "trace", arguments, ErrorCode::ResourceNotFound).await;
