@@ -219,6 +219,7 @@ pub static USE_CASES: &[UseCase] = &[
     reads("markets::history", "read the prices of a market", &[Anyone]),
     reads("markets::quote", "quote a trade", &[Anyone]),
     reads("markets::quote_usdc", "quote a trade of USDC", &[Anyone]),
+    reads("trades::warnings_of", "quote a held trade for its warnings", &[Anyone]),
     reads("leaderboard::leaderboard", "read the leaderboard", &[Anyone]),
     reads("leaderboard::of_account", "read a trader's place", &[Anyone]),
     reads("leaderboard::name_of", "read a trader's public name", &[Anyone]),

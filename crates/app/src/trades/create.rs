@@ -87,7 +87,9 @@ impl DryRun {
 
 /// Validates a request and creates its trade, unless the request is a replay or a dry run.
 pub async fn create(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Accepted, AppError> {
-    caller.require(Scope::TradesWrite).map_err(|error| error.submission(Submission::NotSubmitted))?;
+    let not_submitted = |error: AppError| error.submission(Submission::NotSubmitted);
+    caller.require(Scope::TradesWrite).map_err(not_submitted)?;
+    ctx.process.switches.check_new_trade().map_err(not_submitted)?;
     let began = Instant::now();
     let accepted = create_or_find(ctx, caller, new).await?;
     if let Accepted::Created(trade) = &accepted {

@@ -269,6 +269,7 @@ pub async fn receipt(
     let events: Result<Vec<Traced>, StoreError> = read.await;
     let events = events?;
     let heading = heading_of(&trade, &outcome);
+    let confirm = ConfirmPart::find(&app, &person, &trade, &outcome).await;
     let steps = history.iter().map(|(status, at)| StepLine {
         label: label_of(*status),
         is_good: !matches!(status, Status::Failed | Status::Rejected),
@@ -284,7 +285,7 @@ pub async fn receipt(
         market_id: trade.market_id.to_string(),
         question,
         reason: failure_of(&trade).map(|(_, message)| message),
-        confirm: ConfirmPart::find(&app, &person, &trade, &outcome),
+        confirm,
         facts: facts_of(&trade),
         steps: steps.collect(),
         trace: lines_of(&events),
