@@ -68,6 +68,7 @@ const NOT_USE_CASES: &[(&str, &str)] = &[
     ("usage::flush", "a worker"),
     ("webhooks::dispatch_due", "the worker that delivers events"),
     ("webhooks::dial", "connections of the sender"),
+    ("webhooks::find", "lookups of the sender"),
     ("webhooks::over", "connections of the sender"),
     ("webhooks::post", "the worker that delivers events"),
     ("webhooks::read", "connections of the sender"),
