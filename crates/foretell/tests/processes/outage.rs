@@ -16,9 +16,8 @@ use crate::clients::post;
 use crate::cluster::Cluster;
 use crate::service::{Process, read_json};
 
-/// Longer than the ten seconds after which an exhausted pool makes a process unready. A longer outage
-/// changes nothing that the test could see.
-const OUTAGE: Duration = Duration::from_secs(14);
+/// Three times the ten seconds after which an exhausted pool makes a process unready.
+const OUTAGE: Duration = Duration::from_secs(30);
 /// Time between two probes of the balancer, and between two requests.
 const EVERY: Duration = Duration::from_millis(100);
 
