@@ -232,11 +232,12 @@ pub struct Settings {
     /// http://127.0.0.1:4318 [default: none]
     #[arg(long, env = "FORETELL_OTLP_ENDPOINT", value_name = "URL", global = true)]
     pub otlp_endpoint: Option<String>,
-    /// The maximum number of open HTTP connections. Further ones wait [default: 4096]
+    /// The maximum number of open HTTP connections. Idle ones give way to further ones, which wait if all
+    /// are busy [default: 4096]
     #[arg(long, env = "FORETELL_MAX_CONNECTIONS", global = true)]
     pub max_connections: Option<usize>,
-    /// The maximum number of open HTTP connections per address (IPv6: per /64). Further ones are
-    /// closed. Does not apply to trusted proxies [default: 512]
+    /// The maximum number of open HTTP connections per address (IPv6: per /64). Idle ones give way to
+    /// further ones, which are closed if all are busy. Does not apply to trusted proxies [default: 512]
     #[arg(long, env = "FORETELL_MAX_CONNECTIONS_PER_ADDRESS", global = true)]
     pub max_connections_per_address: Option<usize>,
     /// The environment of the service, which determines the keys that it accepts [default: test]
@@ -294,8 +295,9 @@ pub struct Settings {
     /// The maximum number of acts of one user that owners sign within 24 hours [default: 20]
     #[arg(long, env = "FORETELL_MAX_ACTS_PER_DAY", global = true)]
     pub max_acts_per_day: Option<u32>,
-    /// The USDC that an account must hold before the service pays the gas of its acts, as a decimal
-    /// number [default: 1 in the environment live, else 0]
+    /// The USDC that an account must hold, and must have received from outside of this service, before
+    /// the service pays the gas of its acts, as a decimal number [default: 1 in the environment live,
+    /// else 0]
     #[arg(long, env = "FORETELL_MIN_ACT_BALANCE_USDC", global = true)]
     pub min_act_balance_usdc: Option<String>,
     /// The targets of webhooks: the public internet by https, or also http and local networks
@@ -470,9 +472,9 @@ pub struct ResolvedConfig {
     pub confirmation_window_s: Option<u32>,
     /// The party that claims payouts: the owners or the service.
     pub redemptions: RedemptionsSetting,
-    /// The least USDC that a trade moves.
+    /// The least USDC that a buy, or a sale that leaves tokens, moves.
     pub min_trade: Usdc,
-    /// The least USDC that a claim pays.
+    /// The least USDC that the service pays out by itself. Claims have no minimum.
     pub min_claim: Usdc,
     /// Slippage for trades whose request sets no price bound, in hundredths of a percent.
     pub default_slippage_bps: u16,
