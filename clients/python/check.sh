@@ -54,7 +54,7 @@ mypy --no-error-summary "$work"/uses/*.py
 # The tests import the wheel, as a user would.
 python -m build --no-isolation --wheel --outdir "$work" . >"$work/log" || { cat "$work/log"; exit 1; }
 run_tests() { # run_tests PYTHON TESTS...: in a fresh environment of this interpreter
-  local fresh=$work/$(basename "$1")
+  local fresh=$work/${1##*/}
   "$1" -m venv --without-pip "$fresh"
   pip --python "$fresh/bin/python" install --quiet --disable-pip-version-check --no-index --find-links "$tools/wheels" \
     "$work"/*.whl pytest

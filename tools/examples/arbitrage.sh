@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # Variables of the page, whose commands ran before in this shell.
 equals 'the journal at the end' "$(cat arbitrage.json)" null
 legs() { ask "/v1/trades?limit=100" | jq -c '[.data[] | select(.clientRequestId // "" | startswith("arbitrage-"))]'; }
 equals 'legs' "$(legs | jq -c 'map(.status)')" '["completed","completed"]'

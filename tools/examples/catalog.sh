@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 python3 examples/catalog/import_csv.py examples/catalog/markets.csv >again.jsonl
 equals 'created again' "$(jq -c 'select(.summary).summary | [.created, .skipped]' again.jsonl)" '[0,7]'
 equals 'markets' "$(jq -rs 'map(select(.kind == "market").key) | join(" ")' markets.jsonl)" \

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # A channel that writes down what is posted to it.
 : >channel
 node "$ROOT/tools/webhooks/receiver.mjs" channel >discord-url &

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # Variables of the page, whose commands ran before in this shell.
 receiver=$(tail -n 1 pids)
 messages() { jq -r '.body | @base64d | fromjson | .content' channel; }
 has_messages() { [ "$(wc -l <channel)" -ge "$1" ]; }
@@ -25,7 +26,8 @@ equals 'messages after a repeated delivery' "$(wc -l <channel)" 4
 
 # The receiver answers although the channel is down, and is killed before the channel has the event. A kill in the
 # middle of a line leaves half of one.
-export WEBHOOK_SECRETS=$(jq -r .webhookSecret discord-key.json)
+WEBHOOK_SECRETS=$(jq -r .webhookSecret discord-key.json)
+export WEBHOOK_SECRETS
 kill_hard "$receiver"
 DISCORD_URL=http://127.0.0.1:1/ start receiver.log node examples/discord/dist/receiver.js
 wait_for_port

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # What the checks of the examples share. They run after the commands of a page, in the same shell: the variables of the
 # page are theirs, too.
 

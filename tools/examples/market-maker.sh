@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # Variables of the page, whose commands ran before in this shell.
 equals 'trades' "$(jq -c '[.completed, .order]' maker.json)" '[3,null]'
 
 # Killed while the service has its second order, and it has no answer.
@@ -24,6 +25,7 @@ grep -q ':6: not traded, VALIDATION_FAILED' bot.log
 
 # The inventory limit holds, although the price invites to buy.
 FORETELL_API_KEY=$(jq -r '.users[3].keys[0].key' .foretell/dev.json)
+export FORETELL_API_KEY
 bot --max-position 45 --state limit.json --minutes 0.05 >bot.log
 inventory() { ask "/v1/portfolio/positions?marketId=$MARKET" | jq '[.data[] | .tokens | tonumber / 1e18] | add'; }
 equals 'inventory within the limit' "$(jq -n "$(inventory) > 0 and $(inventory) <= 45")" true
