@@ -36,9 +36,13 @@ controls *ids:
 bench *args:
     cargo bench --package foretell --bench service -- {{args}}
 
-# Check licenses and sources of dependencies
+# Check what needs no compiler: text, scripts, workflows, dependencies
+form *checks:
+    scripts/form {{checks}}
+
+# Check advisories, licenses and sources of dependencies. Downloads the database of advisories
 deny:
-    cargo deny check licenses bans sources
+    cargo deny check
 
 # Find spelling mistakes and unused dependencies
 tidy:
