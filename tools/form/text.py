@@ -49,7 +49,7 @@ RULES = [
         "an empty link",
         re.compile(r"\[[^\[\]]*\]\(\s*#?\s*\)|(?<![\w\])!])\[\s*\]\([^)]"),
         ["[the guide]" "()", "[the guide]" "( )", "see [x]" "(#)", "[]" "(guide.md)"],
-        ["[the guide](guide.md)", "- [ ] a task", "`[]`", "![](picture.png)"],
+        ["- [ ] a task", "`[]`", "![](https://x.example/picture.png)"],
         (".md", ".rs", ".html", ".txt"),
     ),
     Rule(
@@ -64,6 +64,32 @@ RULES = [
         ["mktemp XXXXXX", "a todo list", "waits to be written", "A method that is implemented"],
     ),
 ]
+
+
+LIVE_LINKS = ["[x](guide.md)", "[x](guide.md#second-part-with-more)", "[x](#page)", "[x](https://x.example/y.md)", "`[x](no.md)`"]
+DEAD_LINKS = ["[x](no.md)", "[x](guide.md#no)", "[x](#no)", "[x](../no/)"]
+
+
+def headings_of(path):
+    """The anchors of a page's headings."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.M | re.S)
+    titles = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title) for title in re.findall(r"^#+ (.*)", text, re.M)]
+    return [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+
+
+def dead_links(folder, name):
+    """Links of a page to a file or heading that does not exist."""
+    lines = re.sub(r"`[^`\n]*`", "", (folder / name).read_text()).splitlines()
+    inside = False
+    for number, line in enumerate(lines, 1):
+        inside ^= line.startswith("```")
+        for target in [] if inside else re.findall(r"\]\(([^)\s]+)\)", line):
+            file, _, heading = target.partition("#")
+            if re.match(r"[a-z]+:", target):
+                continue
+            path = (folder / name).parent / file if file else folder / name
+            if not path.exists() or (heading and path.suffix == ".md" and heading not in headings_of(path)):
+                yield name, number, "a link that leads nowhere", target
 
 
 def faults_of(folder, names):
@@ -83,12 +109,19 @@ def faults_of(folder, names):
             for number, line in enumerate(text.splitlines(), 1):
                 if found := rule.pattern.search(line):
                     yield name, number, rule.name, found[0].strip()
+        if name.endswith(".md"):
+            yield from dead_links(folder, name)
 
 
 def test_rules():
     """Fails if a planted fault is overlooked, or fine text is reported."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
+        (folder / "guide.md").write_text("# One\n\n## Second `part`, with more\n")
+        for link in LIVE_LINKS + DEAD_LINKS:
+            (folder / "page.md").write_text(f"# Page\n\n{link}\n")
+            if bool(list(faults_of(folder, ["page.md"]))) != (link in DEAD_LINKS):
+                sys.exit(f"text.py: its own test failed: the link {link!r}")
         for rule in RULES:
             for text in rule.planted + rule.fine:
                 (folder / "page.md").write_text(f"The first line\n{text}\nThe last line\n")
@@ -106,7 +139,7 @@ def main():
     faults = [f"{name}:{number}: {rule}: {found}" for name, number, rule, found in faults_of(ROOT, names)]
     if faults:
         sys.exit("\n".join(faults))
-    planted = sum(len(rule.planted) for rule in RULES)
+    planted = sum(len(rule.planted) for rule in RULES) + len(DEAD_LINKS)
     print(f"text: {len(names)} files without unfinished or private text; {planted} planted faults were found")
 
 

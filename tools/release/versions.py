@@ -172,7 +172,7 @@ def prepare(root, version, repository, now, openapi):
     for file, place in list(places(root)):
         replace_once(root / file, place.pattern, version)
     replace_once(root / "CHANGELOG.md", r"^## Unreleased$", f"## {version}, {now.date()}")
-    text = (HERE / "install.md").read_text().format(version=version, repository=repository)
+    text = (HERE / "install.template").read_text().format(version=version, repository=repository)
     (root / "README.md").write_text((root / "README.md").read_text().replace(install_part(root), text))
     add_repository(root, repository)
     for name, flags in DOCUMENTS.items():
