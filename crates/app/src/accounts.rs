@@ -6,13 +6,15 @@
 
 use alloy_primitives::{Address, B256, U256};
 use chain::{AccountOwner, KeyPolicy, Receipt, Signer, calls};
-use domain::credential::Role;
+use domain::credential::{CredentialKind, Role};
 use domain::ids::UserId;
 use domain::key::{Environment, Tier};
 use domain::limits::sale_cap;
+use domain::text::has_control;
 use domain::{ErrorCode, Usdc};
 use serde_json::json;
 use store::audit_log::{Act, note};
+use store::credentials::Credential;
 use store::keys::Key;
 use store::users::{Account, User};
 use store::{StoreError, Tx};
@@ -64,11 +66,16 @@ pub(crate) async fn insert_user(tx: &mut Tx, user: &User, account: &Account) -> 
     Ok(())
 }
 
+/// Checks the name that a user gives to something: others read it, also in a terminal.
+///
 /// # Errors
 /// A field error of `/name`
 pub(crate) fn check_name(name: &str) -> Result<(), AppError> {
-    if name.is_empty() || name.chars().count() > 100 || name.contains('\0') {
+    if name.is_empty() || name.chars().count() > 100 {
         return Err(AppError::field("/name", "must have 1 to 100 characters"));
+    }
+    if has_control(name, false) {
+        return Err(AppError::field("/name", "must not contain control characters"));
     }
     Ok(())
 }
@@ -148,6 +155,15 @@ pub async fn owners(ctx: &Ctx, user_id: UserId) -> Result<Owners, AppError> {
         }
     }
     Ok(Owners { account, provisioned, owners })
+}
+
+/// Reads the owners again if this credential signs in as one of them: another owner may have removed
+/// it on chain, without this service. Its use then fails.
+pub(crate) async fn check_owner(ctx: &Ctx, credential: &Credential) -> Result<(), AppError> {
+    match credential.kind {
+        CredentialKind::Owner => owners(ctx, credential.user_id).await.map(drop),
+        CredentialKind::SignIn => Ok(()),
+    }
 }
 
 /// Returns the owners as they were last read from the chain.

@@ -23,6 +23,11 @@ impl Caller {
         Self { key, ip, uses_agent_tools: false }
     }
 
+    /// The address of the request.
+    pub const fn ip(&self) -> IpAddr {
+        self.ip
+    }
+
     /// The same caller, who sent the request through the tools for agents.
     #[must_use]
     pub fn through_agent_tools(self) -> Self {

@@ -27,8 +27,8 @@ const KEEP_CHALLENGES_MS: i64 = DAY_MS;
 
 /// The retention of undelivered events for redelivery. After that they are archived.
 const KEEP_GIVEN_UP_MS: i64 = 30 * DAY_MS;
-/// The retention of feed events that are not posted: one day more than the documented time for
-/// resuming.
+/// The retention of feed events that are not posted, and of test events: one day more than the
+/// documented time for resuming.
 const KEEP_FEED_MS: i64 = 31 * DAY_MS;
 
 #[derive(Debug, Default)]
@@ -57,7 +57,9 @@ impl Worker for Cleaner {
                     let expired = store::owner_acts::expire_prepared(tx, *now, AT_ONCE).await?;
                     let before = now.plus_ms(-KEEP_UNSIGNED_ACTS_MS);
                     let unsigned = store::owner_acts::delete_unsigned(tx, before, AT_ONCE).await?;
-                    let events = store::events::prune(tx, now.plus_ms(-KEEP_FEED_MS), AT_ONCE).await?;
+                    let before = now.plus_ms(-KEEP_FEED_MS);
+                    let events = store::events::prune(tx, before, AT_ONCE).await?;
+                    let tests = store::webhooks::delete_tests(tx, before, AT_ONCE).await?;
                     let user_log =
                         store::user_log::delete_before(tx, now.plus_ms(-KEEP_USER_LOG_MS), AT_ONCE).await?;
                     let before = now.plus_ms(-KEEP_SESSIONS_MS);
@@ -74,7 +76,8 @@ impl Worker for Cleaner {
                         .max(expired)
                         .max(unsigned)
                         .max(requests);
-                    Ok(people.max(keys).max(batches).max(hours).max(audit).max(given_up).max(events))
+                    let events = events.max(tests).max(given_up);
+                    Ok(people.max(keys).max(batches).max(hours).max(audit).max(events))
                 })
             })
             .await?;

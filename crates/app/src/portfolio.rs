@@ -27,6 +27,7 @@ use store::users::Account;
 
 use crate::accounts::account_of;
 use crate::caller::Caller;
+use crate::sessions::Person;
 use crate::{AppError, Ctx, minimum};
 
 /// A position with its market and current value.
@@ -90,6 +91,11 @@ pub async fn summary(ctx: &Ctx, caller: &Caller) -> Result<Portfolio, AppError> 
     let state = ctx.chain.account_state(account.address, caller.key.key_index).await?;
     let positions = valued(ctx, account.address, None).await?;
     Ok(Portfolio { account, state, positions, as_of: (head.number, Timestamp::from_s(head.timestamp_s)) })
+}
+
+/// Returns the person's portfolio. The state on chain has the policy of the web key.
+pub async fn of_person(ctx: &Ctx, person: &Person) -> Result<Portfolio, AppError> {
+    summary(ctx, &person.holder()).await
 }
 
 /// Returns the caller's positions that hold tokens or have a history, optionally of one market.

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use alloy_primitives::Address;
+use chain::AccountState;
 use domain::credential::Role;
 use domain::ids::{CredentialId, SessionId, UserId};
 use domain::key::KeyKind;
@@ -12,6 +13,7 @@ use domain::session::{SessionTimes, SessionToken};
 use domain::{ErrorCode, Timestamp};
 use serde_json::json;
 use store::audit_log::{Act, note};
+use store::credentials::Credential;
 use store::keys::Key;
 use store::sessions::Session;
 use store::users::User;
@@ -23,7 +25,7 @@ use crate::limits::FailureKind;
 use crate::passkeys::{Proof, VerifiedProof, use_proof, verify_proof, verify_sign_in, web};
 use crate::process::feed_hub::{Subscription, Topic};
 use crate::process::session_cache::SessionRow;
-use crate::{AccountChoice, AppError, Ctx, PersonError, user_log};
+use crate::{AccountChoice, AppError, Ctx, PersonError, accounts, user_log};
 
 /// The maximum length of a stored user agent, in characters.
 const MAX_USER_AGENT: usize = 300;
@@ -59,17 +61,37 @@ impl Person {
         self.0.user.id
     }
 
-    pub fn web_key(&self) -> Option<&Arc<Key>> {
-        self.0.web_key.as_ref()
+    /// The user's web key, also if the operator has revoked it.
+    pub fn web_key(&self) -> &Arc<Key> {
+        &self.0.web_key
     }
 
-    /// Returns the caller of use cases that act with the user's web key.
+    /// Returns whether the operator has revoked the web key, and so stopped trading on the site.
+    pub fn is_web_key_revoked(&self) -> bool {
+        self.web_key().revoked_at.is_some()
+    }
+
+    /// Returns whether the site can trade for the account, whose state on chain this is.
+    pub fn lets_site_trade(&self, state: &AccountState, now: Timestamp) -> bool {
+        !self.is_web_key_revoked() && state.lets_spend(now.s())
+    }
+
+    /// Returns the caller of use cases that trade with the user's web key. What a person may do
+    /// without trading, such as read, claim and pause, takes the `Person`.
     ///
     /// # Errors
     /// `API_KEY_REVOKED` if the operator has revoked it.
     pub fn caller(&self) -> Result<Caller, AppError> {
-        let key = self.web_key().ok_or_else(|| AppError::new(ErrorCode::ApiKeyRevoked))?;
-        Ok(Caller::new(Arc::clone(key), self.session().ip))
+        match self.is_web_key_revoked() {
+            true => Err(AppError::new(ErrorCode::ApiKeyRevoked)),
+            false => Ok(self.holder()),
+        }
+    }
+
+    /// Returns a caller for what the holder of the account may do even if the web key is revoked:
+    /// nobody's money is kept.
+    pub(crate) fn holder(&self) -> Caller {
+        Caller::new(Arc::clone(self.web_key()), self.session().ip)
     }
 
     /// # Errors
@@ -94,6 +116,9 @@ impl Person {
 /// Signs in by passkey or wallet, without a user name. If a wallet signs in to several accounts,
 /// `account` is the one that the person chose. Failures count towards the address's lockout.
 ///
+/// Signing in is a step-up if the credential may step up: a user with a passkey who signs in with a
+/// wallet still has to step up with the passkey.
+///
 /// # Errors
 /// `SeveralAccounts` if the person must choose: the same proof, with the choice, then signs in.
 pub async fn sign_in(
@@ -106,19 +131,29 @@ pub async fn sign_in(
         let verified = choose(ctx, verify_sign_in(ctx, proof).await?, account).await?;
         let user_id = verified.credential.user_id;
         let web_key = missing_web_key(ctx, user_id).await?;
-        let new = NewSession::begin(ctx, verified, device);
+        let mut new = NewSession::begin(ctx, verified, device);
+        if let Err(error) = accounts::check_owner(ctx, &new.proof.credential).await {
+            // The person may read, and stop what trades. To step up, the chain must answer.
+            tracing::warn!(%error, user.id = %user_id, "could not read an account's owners at a sign-in");
+            new.session.times = new.session.times.without_step_up();
+        }
         let store = user_log::acting(ctx, user_id, device.ip, None);
-        store
+        let session = store
             .try_write((new.clone(), web_key), |tx, (new, web_key)| {
                 Box::pin(async move {
                     store::users::lock(tx, new.session.user_id).await?;
-                    use_proof(tx, &new.proof, new.session.created_at).await?;
+                    let mut session = new.session.clone();
+                    if !may_step_up(tx, &new.proof.credential).await? {
+                        session.times = session.times.without_step_up();
+                    }
+                    use_proof(tx, &new.proof, session.created_at).await?;
                     insert_missing_web_key(tx, web_key.as_ref()).await?;
-                    insert_session(tx, &new.session, &new.token).await
+                    insert_session(tx, &session, &new.token).await?;
+                    Ok::<_, PersonError>(session)
                 })
             })
             .await?;
-        Ok(SignedIn { token: new.token, session: new.session })
+        Ok(SignedIn { token: new.token, session })
     };
     counting_failures(ctx, FailureKind::SignIn, device.ip, Some(proof), signed_in).await
 }
@@ -168,6 +203,7 @@ pub async fn step_up(
     let user_id = person.user_id();
     let renewed = async {
         let verified = verify_proof(ctx, proof, ChallengePurpose::StepUp, user_id).await?;
+        accounts::check_owner(ctx, &verified.credential).await?;
         let mut new = NewSession::begin(ctx, verified, device);
         new.session.id = person.session().id;
         new.session.created_at = person.session().created_at;
@@ -232,9 +268,7 @@ pub(crate) async fn insert_session(
 async fn renew(tx: &mut Tx, new: &NewSession, now: Timestamp) -> Result<(), PersonError> {
     let Session { id, user_id, credential_id, .. } = &new.session;
     store::users::lock(tx, *user_id).await?;
-    let is_wallet = new.proof.credential.passkey_id.is_none();
-    let credentials = store::credentials::list(tx, *user_id).await?;
-    if is_wallet && credentials.iter().any(|credential| credential.passkey_id.is_some()) {
+    if !may_step_up(tx, &new.proof.credential).await? {
         return Err(PersonError::PasskeyRequired);
     }
     use_proof(tx, &new.proof, now).await?;
@@ -244,6 +278,14 @@ async fn renew(tx: &mut Tx, new: &NewSession, now: Timestamp) -> Result<(), Pers
     let renewed = json!({ "sessionId": id, "credentialId": credential_id });
     note(tx, act_of(*user_id, "session.step-up").after(renewed));
     Ok(())
+}
+
+/// Returns whether a proof of this credential is a step-up. A user who has a passkey that signs in
+/// confirms with it: a stolen wallet must not pass where the passkey is asked for, such as to add a
+/// passkey of the thief.
+async fn may_step_up(tx: &mut Tx, credential: &Credential) -> Result<bool, StoreError> {
+    let is_passkey = credential.passkey_id.is_some();
+    Ok(is_passkey || !store::credentials::has_usable_passkey(tx, credential.user_id).await?)
 }
 
 /// Counts a failed attempt against its address, and against the passkey or wallet of `proof`. A
@@ -271,24 +313,58 @@ pub(crate) async fn counting_failures<T>(
     Err(until.map_or(error, |until| PersonError::LockedOut { until }))
 }
 
-/// Returns the user with this token, if the session is live. A use is stored at most once a minute.
+/// Returns the user with this token, if the session is live. At most once a minute, a use is stored, and
+/// the owners of the account are read again: the session of an owner that was removed on chain, without
+/// this service, ends.
 pub async fn find(ctx: &Ctx, token: &str, ip: IpAddr) -> Result<Option<Person>, AppError> {
     let Ok(token) = token.parse::<SessionToken>() else { return Ok(None) };
+    let Some(person) = find_live(ctx, &token).await? else { return Ok(None) };
+    if !person.session().times.needs_touch(ctx.now()) {
+        return Ok(Some(person));
+    }
+    touch(ctx, &person, ip).await;
+    find_live(ctx, &token).await
+}
+
+async fn find_live(ctx: &Ctx, token: &SessionToken) -> Result<Option<Person>, AppError> {
     let now = ctx.now();
     let row = ctx.process.session_cache.find(&ctx.store, token.digest(), now).await?;
-    let Some(row) = row.filter(|row| row.session.times.is_live(now)) else { return Ok(None) };
-    if row.session.times.needs_touch(now) {
-        let id = row.session.id;
-        let touched = ctx.store.write((id, ip, now), |tx, (id, ip, now)| {
-            Box::pin(store::sessions::mark_used(tx, *id, *ip, *now))
-        });
-        match touched.await {
-            Ok(()) => ctx.process.session_cache.forget(row.user.id),
-            // The page can still be shown. The next request tries again.
-            Err(error) => tracing::warn!(%error, session.id = %id, "could not store the use of a session"),
-        }
+    Ok(row.filter(|row| row.session.times.is_live(now)).map(Person))
+}
+
+/// Stores a use of the session, and ends it if its owner no longer owns the account. If that fails, the
+/// page can still be shown, and a later request tries again.
+async fn touch(ctx: &Ctx, person: &Person, ip: IpAddr) {
+    let (id, user_id) = (person.session().id, person.user_id());
+    let touched = ctx.store.write((id, ip, ctx.now()), |tx, (id, ip, now)| {
+        Box::pin(store::sessions::mark_used(tx, *id, *ip, *now))
+    });
+    match touched.await {
+        Ok(()) => ctx.process.session_cache.forget(user_id),
+        Err(error) => tracing::warn!(%error, session.id = %id, "could not store the use of a session"),
     }
-    Ok(Some(Person(row)))
+    if let Err(error) = accounts::owners(ctx, user_id).await {
+        tracing::warn!(%error, session.id = %id, "could not read the owners of a session's account");
+    }
+}
+
+/// Checks the step-up for what outlives the session, such as a new sign-in key, and reads the owners of
+/// the account again: an owner that was removed a moment ago must leave nothing behind.
+///
+/// # Errors
+/// `StepUpRequired`. `SignedOut` if the session has ended, also just now. An error of the chain if it
+/// cannot be asked.
+pub(crate) async fn require_step_up_of_owners(ctx: &Ctx, person: &Person) -> Result<(), PersonError> {
+    person.require_step_up(ctx.now())?;
+    accounts::owners(ctx, person.user_id()).await?;
+    let input = (person.session().id, ctx.now());
+    let live = ctx.store.read(input, |tx, (id, now)| {
+        Box::pin(async move { store::sessions::list_live_of(tx, &[*id], *now).await })
+    });
+    match live.await?.is_empty() {
+        true => Err(PersonError::SignedOut),
+        false => Ok(()),
+    }
 }
 
 /// Returns a subscription that is woken when the person's session ends or gets a new token.

@@ -73,14 +73,22 @@ pub struct SessionTimes {
     pub last_used_at: Timestamp,
     /// The time of the current token: the sign-in, or the last step-up.
     pub renewed_at: Timestamp,
+    /// The last step-up. The Unix epoch if there was none.
     pub stepped_up_at: Timestamp,
     pub ended_at: Option<Timestamp>,
 }
 
 impl SessionTimes {
-    /// The times of a session that begins. Signing in is a step-up.
+    /// The times of a session that begins. Signing in is a step-up, if it is done with a credential
+    /// that may step up.
     pub const fn beginning(now: Timestamp) -> Self {
         Self { last_used_at: now, renewed_at: now, stepped_up_at: now, ended_at: None }
+    }
+
+    /// The same times without a step-up.
+    #[must_use]
+    pub const fn without_step_up(self) -> Self {
+        Self { stepped_up_at: Timestamp::from_ms(0), ..self }
     }
 
     pub const fn is_live(&self, now: Timestamp) -> bool {
@@ -124,6 +132,7 @@ mod tests {
         let session = SessionTimes::beginning(NOW);
         assert!(session.is_stepped_up(NOW.plus_ms(STEP_UP_MS - 1)));
         assert!(!session.is_stepped_up(NOW.plus_ms(STEP_UP_MS)));
+        assert!(!session.without_step_up().is_stepped_up(NOW) && session.without_step_up().is_live(NOW));
     }
 
     #[test]

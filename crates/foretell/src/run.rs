@@ -49,6 +49,16 @@ const LISTEN_QUEUE: u32 = 4_096;
 /// Maximum time that a start waits for the nodes.
 const NODES_AT_START: Duration = Duration::from_secs(3);
 
+/// The maximum duration of a stop after the delay of its drain. Supervisors kill a process after 45
+/// seconds, of which the delay and the last spans take five each.
+pub const STOP: Duration = Duration::from_secs(30);
+/// The parts of a stop: running requests and ticks end, the last counts are stored, and the database is
+/// closed.
+const LAST_WORK: Duration = Duration::from_secs(20);
+const LAST_WRITES: Duration = Duration::from_secs(7);
+const CLOSING: Duration = Duration::from_secs(3);
+const _: () = assert!(LAST_WORK.as_secs() + LAST_WRITES.as_secs() + CLOSING.as_secs() == STOP.as_secs());
+
 /// The parts of a service before it runs.
 pub struct Parts {
     pub ctx: Ctx,
@@ -491,31 +501,55 @@ impl Running {
     }
 
     /// Stops accepting requests, waits for running requests and worker ticks, and releases the
-    /// leases.
-    pub async fn stop(mut self) {
-        self.stop.send_replace(true);
+    /// leases. Does not wait longer than [`STOP`], whatever does not answer.
+    pub async fn stop(self) {
+        let Self { ctx, stop, http, mut workers, .. } = self;
+        stop.send_replace(true);
         // Streams never end on their own, and the HTTP drain waits for every response.
-        self.ctx.process.feed.close();
-        if let Some(http) = self.http {
-            http.end().await;
-        }
-        while let Some(ended) = self.workers.join_next().await {
-            if let Err(error) = ended {
-                tracing::error!(%error, "a worker failed");
+        ctx.process.feed.close();
+        let requests = async {
+            if let Some(http) = http {
+                http.end().await;
             }
-        }
-        // The last requests were counted after the usage worker had stopped.
-        if let Err(error) = app::usage::flush(&self.ctx).await {
-            tracing::warn!(%error, cause = ?error.source, "could not store the last seconds of key usage");
-        }
-        if let Err(error) = app::request_log::flush(&self.ctx).await {
-            tracing::warn!(%error, "could not store the last requests of the request log");
-        }
-        // The last requests may have failed authentication after the audit worker had stopped.
-        if let Err(error) = audit::flush(&self.ctx).await {
-            tracing::warn!(%error, "could not store the last failed authentications");
-        }
-        self.ctx.store.close().await;
+        };
+        let ticks = async {
+            while let Some(ended) = workers.join_next().await {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "a worker failed");
+                }
+            }
+        };
+        within("running requests and ticks", LAST_WORK, async {
+            tokio::join!(requests, ticks);
+        })
+        .await;
+        // Those that have not ended are cancelled: their leases expire.
+        drop(workers);
+        within("the last counts", LAST_WRITES, store_counts(&ctx)).await;
+        within("the database's connections", CLOSING, ctx.store.close()).await;
+    }
+}
+
+/// Waits for a part of a stop, but not longer than `limit`.
+async fn within(part: &'static str, limit: Duration, end: impl Future<Output = ()>) {
+    if tokio::time::timeout(limit, end).await.is_err() {
+        tracing::warn!(part, limit_s = limit.as_secs(), "stopping without waiting any longer");
+    }
+}
+
+/// Stores what was counted after the workers that store it had stopped: the last requests, and those that
+/// failed authentication. All at once, so that a database that does not answer is waited for only once.
+async fn store_counts(ctx: &Ctx) {
+    let (usage, requests, failures) =
+        tokio::join!(app::usage::flush(ctx), app::request_log::flush(ctx), audit::flush(ctx));
+    if let Err(error) = usage {
+        tracing::warn!(%error, cause = ?error.source, "could not store the last seconds of key usage");
+    }
+    if let Err(error) = requests {
+        tracing::warn!(%error, "could not store the last requests of the request log");
+    }
+    if let Err(error) = failures {
+        tracing::warn!(%error, "could not store the last failed authentications");
     }
 }
 

@@ -1,5 +1,5 @@
-//! The files of an embedded database and an embedded chain. They belong together: neither can be
-//! replaced or recreated without the other, and a damaged one must not be served from.
+//! The files of an embedded database and an embedded chain. They belong together, and to their secrets:
+//! none can be replaced or recreated without the others, and a damaged one must not be served from.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,6 +39,22 @@ pub fn require_database(config: &ResolvedConfig) -> Result<(), StartError> {
     if has_content(&chain) && !has_content(Path::new(database)) {
         return Err(StartError::Other(format!(
             "{database} is missing or empty, but {} has a chain that was used with it: {ADVICE}",
+            chain.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Checks that the secrets were not lost. Call it before they are loaded, because that generates missing
+/// ones, and new ones fit neither the chain nor what is encrypted in the database.
+pub fn require_secrets(config: &ResolvedConfig) -> Result<(), StartError> {
+    let chain = chain_file(config);
+    // The first start creates the secrets before the chain.
+    if has_content(&chain) && !config.secrets_file.exists() {
+        return Err(StartError::Other(format!(
+            "{} is missing, but {} has a chain that was used with it: put the file back, or restore all of them from one \
+             backup with `foretell admin restore`",
+            config.secrets_file.display(),
             chain.display()
         )));
     }

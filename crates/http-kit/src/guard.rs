@@ -127,7 +127,7 @@ async fn admit(
             request.extensions_mut().insert(caller);
         }
     }
-    rate::by_search(app, request)?;
+    rate::by_search(app, request.uri(), rate::address_of(request))?;
     // 8. The kill switches.
     if route.is_switchable() {
         kill_switch::check(&app.ctx, route)?;

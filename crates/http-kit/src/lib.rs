@@ -73,7 +73,7 @@ pub use path::PathId;
 pub use problem::Problem;
 pub use public_code::PublicCode;
 pub use query::{DeferredQuery, NamedQuery, NoParameters, Parameters, Query, RawQuery, number};
-pub use rate::{ClientAddress, Drawn, draw_further};
+pub use rate::{ClientAddress, Drawn, by_search, draw_further};
 pub use render::PublicErrorBody;
 pub use request_id::RequestId;
 pub use response_cache::{CachedRecord, ResponseCache};

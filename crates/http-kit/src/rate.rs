@@ -14,6 +14,7 @@ use app::limits::budget::Budget;
 use app::limits::{self, AddressDecision, FailureKind, LimitKind};
 use app::{AppError, Submission};
 use axum::extract::{ConnectInfo, FromRequestParts, Request};
+use axum::http::Uri;
 use axum::http::request::Parts;
 use axum::response::{IntoResponseParts, Response, ResponseParts};
 use domain::key::Tier;
@@ -22,6 +23,7 @@ use domain::{ErrorCode, Timestamp};
 
 use super::client_ip::warn_of_untrusted;
 use super::problem::Problem;
+use super::query::is_sent;
 use super::rate_limit_status::{ADDRESS, ROUTE, RateLimitStatus};
 use super::{Limiter, Route, Shared, Surface, client_ip};
 
@@ -105,15 +107,14 @@ pub fn by_network_of_user(app: &Shared, ip: IpAddr, caller: &Caller) -> Result<(
 }
 
 /// The parameter of every list that searches by words.
-const SEARCH_PARAMETER: &str = "q=";
+const SEARCH_PARAMETER: &str = "q";
 
 /// Counts a request that searches by words. A search costs more than other reads.
-pub fn by_search(app: &Shared, request: &Request) -> Result<(), AppError> {
-    let mut parameters = request.uri().query().unwrap_or_default().split('&');
-    if !parameters.any(|it| it.strip_prefix(SEARCH_PARAMETER).is_some_and(|text| !text.is_empty())) {
+pub fn by_search(app: &Shared, uri: &Uri, ip: IpAddr) -> Result<(), AppError> {
+    if !is_sent(uri.query().unwrap_or_default(), SEARCH_PARAMETER) {
         return Ok(());
     }
-    Ok(app.ctx.budgets().spend_here(Budget::Searches, address_of(request), app.ctx.now())?)
+    Ok(app.ctx.budgets().spend_here(Budget::Searches, ip, app.ctx.now())?)
 }
 
 /// The tokens that the further parts of a request got from its limiter.
@@ -127,12 +128,14 @@ pub struct Drawn {
     status: Option<RateLimitStatus>,
 }
 
-/// Counts up to `parts` further parts of a request, beyond the one that the guard has counted. Stops
-/// at the first part that gets no token, so that no later part overtakes an earlier one.
+/// Counts up to `parts` further parts of a request like requests of their own, beyond the one that the
+/// guard has counted. Stops at the first part that is refused, so that no later part overtakes an
+/// earlier one.
 pub async fn draw_further(app: &Shared, kind: LimitKind, caller: &Caller, parts: usize) -> Drawn {
     let mut drawn = Drawn { parts: 0, refusal: None, status: None };
     while drawn.parts < parts {
-        if let Err(error) = by_user(app, kind, caller, &mut drawn.status).await {
+        let counted = by_user(app, kind, caller, &mut drawn.status).await;
+        if let Err(error) = counted.and_then(|()| by_network_of_user(app, caller.ip(), caller)) {
             drawn.refusal = Some(Problem::from(error).or_submission(Submission::NotSubmitted));
             break;
         }

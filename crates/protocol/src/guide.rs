@@ -380,7 +380,7 @@ impl Documented for ErrorCode {
                 NOT_SUBMITTED,
             ),
             Self::WebhookNotConfigured => (
-                "The request sends a test event or redelivers an event, and the key that the event belongs to has no webhook URL.",
+                "The request sends a test event or redelivers an event, and the key that the event belongs to has no webhook URL, or was revoked.",
                 AfterChange,
                 "Set the key's webhook URL in the web application or through the operator, then send the request again. GET /v1/webhooks/endpoint shows the URL of the calling key.",
                 NOT_SUBMITTED,

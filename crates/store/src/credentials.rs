@@ -126,6 +126,17 @@ pub async fn list(tx: &mut Tx, user_id: UserId) -> Result<Vec<Credential>, Store
     tx.list(SQL, &params![user_id, MAX_LISTED], Credential::from_row).await
 }
 
+/// Returns whether a user has a passkey that may sign in.
+pub async fn has_usable_passkey(tx: &mut Tx, user_id: UserId) -> Result<bool, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT id FROM credentials WHERE user_id = $1 AND passkey_id IS NOT NULL AND ",
+        IS_USABLE,
+        " LIMIT 1"
+    );
+    let found: Option<CredentialId> = tx.find(SQL, &params![user_id], |row| row.only()).await?;
+    Ok(found.is_some())
+}
+
 /// Locks a credential that may sign in until the transaction ends. Returns false if it was removed,
 /// or if it is an owner that the account no longer has.
 pub async fn lock_usable(tx: &mut Tx, id: CredentialId) -> Result<bool, StoreError> {

@@ -186,13 +186,10 @@ pub async fn find(tx: &mut Tx, id: KeyId) -> Result<Option<Key>, StoreError> {
     tx.find(SQL, &params![id], Key::from_row).await
 }
 
-/// Returns the user's web key that is not revoked.
+/// Returns the user's web key, even if it is revoked.
 pub async fn find_web(tx: &mut Tx, user_id: UserId) -> Result<Option<Key>, StoreError> {
-    const SQL: &str = const_format::concatcp!(
-        "SELECT ",
-        Key::COLUMNS,
-        " FROM keys WHERE user_id = $1 AND kind = 'web' AND revoked_at_ms IS NULL"
-    );
+    const SQL: &str =
+        const_format::concatcp!("SELECT ", Key::COLUMNS, " FROM keys WHERE user_id = $1 AND kind = 'web'");
     tx.find(SQL, &params![user_id], Key::from_row).await
 }
 
@@ -215,14 +212,19 @@ pub async fn list_allowlists(tx: &mut Tx) -> Result<Vec<(String, IpAllowlist)>, 
     tx.list(SQL, &[], |row| Ok((row.get("digest")?, row.get("ip_allowlist")?))).await
 }
 
-/// Lists all keys of a user, oldest first, including revoked ones.
+/// Lists the keys of a user, oldest first, including revoked ones, at most 1,000. Keys that work are
+/// always among them: they are few.
 pub async fn list(tx: &mut Tx, user_id: UserId) -> Result<Vec<Key>, StoreError> {
+    // The keys that end last come before those that have expired.
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
         Key::COLUMNS,
-        " FROM keys WHERE user_id = $1 ORDER BY key_index LIMIT 1000"
+        " FROM keys WHERE user_id = $1 ORDER BY CASE WHEN revoked_at_ms IS NULL THEN 0 ELSE 1 END,
+        COALESCE(expires_at_ms, 9223372036854775807) DESC, key_index LIMIT 1000"
     );
-    tx.list(SQL, &params![user_id], Key::from_row).await
+    let mut keys = tx.list(SQL, &params![user_id], Key::from_row).await?;
+    keys.sort_by_key(|key| key.key_index);
+    Ok(keys)
 }
 
 /// Returns the number of a user's API keys that are active at `now`, and the next free key index.

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use alloy::providers::{DynProvider, Provider as _};
 use chain::http_provider;
 
-use crate::setup::{CHAIN_ID, START};
+use crate::genesis::{CHAIN_ID, START};
 
 /// A running anvil process, killed when dropped.
 pub struct Anvil {

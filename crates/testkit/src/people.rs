@@ -4,13 +4,16 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use alloy_primitives::{Address, B256, Bytes, eip191_hash_message};
 use app::owner_acts::{self, ActOrigin, OwnerActRequest, OwnerSignature};
-use app::passkeys::{IssuedChallenge, NewCredential, Proof, WalletProof, issue_challenge, wallet_text};
+use app::passkeys::{
+    IssuedChallenge, NewCredential, Proof, WalletProof, issue_challenge, owner_of, wallet_text,
+};
 use app::people::{Country, SignUp, sign_up};
 use app::sessions::{self, Device, Person, SignedIn};
-use app::{Ctx, PersonError};
+use app::{Ctx, PersonError, accounts};
 use chain::{Assertion, Signer};
 use domain::credential::CredentialKey;
 use domain::ids::{KeyId, UserId};
+use domain::owner_act::OwnerActStatus;
 use domain::passkey::{ChallengePurpose, SoftKey};
 
 use crate::{TestApp, TestUser, relying_party};
@@ -131,9 +134,25 @@ impl TestApp {
 
     /// Enables keys by an act that the passkey signs, which deploys the account if necessary.
     pub async fn enable_by_passkey(&self, person: &Person, key: &mut SoftKey, keys: Vec<KeyId>) {
-        let (ctx, user_id, request) = (&self.ctx, person.user_id(), OwnerActRequest::Enable { keys });
+        self.act_by_passkey(person, key, &OwnerActRequest::Enable { keys }).await;
+    }
+
+    /// Makes the wallet the only owner of the account of a person who signed up with the passkey.
+    pub async fn replace_passkey(&self, person: &Person, key: &mut SoftKey, wallet: &Signer) {
+        self.enable_by_passkey(person, key, vec![person.web_key().id]).await;
+        self.act_by_passkey(person, key, &OwnerActRequest::AddOwner(wallet.owner())).await;
+        let account = accounts::account_of(&self.ctx, person.user_id()).await.unwrap();
+        let (id, owner) = (person.user_id(), wallet.clone());
+        let user = TestUser { id, account: account.address, owner, salt: account.salt };
+        let passkey = owner_of(&CredentialKey::Passkey(key.public_key()));
+        let act = self.act(&user, &OwnerActRequest::RemoveOwner(passkey)).await;
+        assert_eq!(act.status, OwnerActStatus::Done, "{act:?}");
+    }
+
+    async fn act_by_passkey(&self, person: &Person, key: &mut SoftKey, request: &OwnerActRequest) {
+        let (ctx, user_id) = (&self.ctx, person.user_id());
         let act =
-            owner_acts::prepare(ctx, user_id, &request, ActOrigin::User(CLIENT_IP), None).await.unwrap().act;
+            owner_acts::prepare(ctx, user_id, request, ActOrigin::User(CLIENT_IP), None).await.unwrap().act;
         let signature = OwnerSignature::Encoded(batch_signature(key, act.digest));
         owner_acts::sign(ctx, user_id, act.id, &signature, ActOrigin::User(CLIENT_IP)).await.unwrap();
         self.workers.execute(ctx).await;
@@ -163,5 +182,5 @@ pub fn batch_signature(key: &mut SoftKey, digest: B256) -> Bytes {
         r,
         s,
     };
-    assertion.to_signature(&app::passkeys::owner_of(&CredentialKey::Passkey(key.public_key()))).unwrap()
+    assertion.to_signature(&owner_of(&CredentialKey::Passkey(key.public_key()))).unwrap()
 }

@@ -13,21 +13,19 @@ use app::limits::Limits;
 use app::limits::budget::BudgetShares;
 use app::{Config, Ctx};
 use chain::{Chain, Contracts, DeploySettings, Nodes, Signer, calls, deploy};
+use domain::Usdc;
 use domain::key::Environment;
 use domain::time::ManualClock;
 use domain::webhook::target::TargetPolicy;
-use domain::{Timestamp, Usdc};
 use embedded_chain::{EmbeddedNode, Genesis, InProcess};
 use store::Store;
 use tokio::sync::Mutex;
 
 use crate::branches::Branches;
 use crate::faults::{Faults, Faulty};
+use crate::genesis::{CHAIN_ID, START};
 use crate::{Roles, RpcProxy, TestApp, Workers};
 
-/// The start time of every test.
-pub const START: Timestamp = Timestamp::from_s(1_800_000_000);
-pub const CHAIN_ID: u64 = 31_337;
 const GENESIS_BALANCE: u128 = 1_000_000_000_000_000_000_000_000;
 const MARKET_FUNDS: u64 = 1_000_000_000_000_000;
 const HOURLY_VOLUME: u64 = 10_000_000_000_000;

@@ -10,7 +10,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use domain::ErrorCode;
 use http_body_util::BodyExt;
-use http_kit::{Problem, RequestId, Route, Shared, TradeWritten, check_switches, draw_further};
+use http_kit::{Problem, RequestId, Route, Shared, TradeWritten, by_search, check_switches, draw_further};
 use serde_json::Value;
 use tower::ServiceExt;
 
@@ -110,6 +110,7 @@ impl Handlers {
         }
         check_switches(&app.ctx, route)?;
         let request = call.into_request(route, caller.clone(), id)?;
+        by_search(app, request.uri(), caller.ip())?;
         let mut response = match self.0.clone().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},

@@ -141,7 +141,7 @@ async fn searches_have_a_limit_of_their_own_on_every_list() {
     ok(&get("/api/markets?limit=1&q=cup", "192.0.2.1").await);
     for (ip, whose) in [("192.0.2.1", "one address"), ("192.0.2.3", "one network")] {
         let _ = get("/api/markets?q=final", "192.0.2.2").await;
-        let answer = get("/api/markets?q=league", ip).await;
+        let answer = get("/api/markets?%71=league", ip).await;
         let message = refused(&answer, 429, "RATE_LIMIT_EXCEEDED")["message"].as_str().unwrap().to_owned();
         assert!(message.contains(&format!("searches of {whose}")), "{message}");
     }

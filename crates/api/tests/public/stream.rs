@@ -182,7 +182,7 @@ async fn a_slow_stream_reads_what_it_has_missed_and_nothing_twice() {
         scene.settled(scene.client.buy(scene.market, 0, "5")).await;
         scene.settled(scene.client.buy(scene.market, 1, "5")).await;
         scene.app.workers.watch(&scene.app.ctx).await;
-        told.extend([sent(&mut fast).await.unwrap(), sent(&mut fast).await.unwrap()]);
+        told.extend([next(&mut fast).await, next(&mut fast).await]);
         assert_eq!(sent(&mut fast).await, None);
     }
     let mut late = Vec::new();
@@ -193,7 +193,7 @@ async fn a_slow_stream_reads_what_it_has_missed_and_nothing_twice() {
     scene.app.clock.advance(250);
     scene.settled(scene.client.buy(scene.market, 0, "5")).await;
     scene.app.workers.watch(&scene.app.ctx).await;
-    let (one, other) = (sent(&mut fast).await.unwrap(), sent(&mut slow).await.unwrap());
+    let (one, other) = (next(&mut fast).await, next(&mut slow).await);
     assert_eq!(one, other);
     assert_eq!((sent(&mut fast).await, sent(&mut slow).await), (None, None));
 }

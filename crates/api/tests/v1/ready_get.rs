@@ -158,7 +158,7 @@ async fn trades_that_wait_for_volume_degrade_the_service() {
     key.buy(&market, 0, "10").await;
     app.run_workers().await;
     let held = json!({
-        "reason": "hourly_volume_used", "detail": "1 trades wait: they exceed the remaining volume of this hour.",
+        "reason": "hourly_volume_used", "detail": "Trades that wait because they exceed the remaining volume of this hour: 1.",
         "stopsTrading": false,
     });
     assert_eq!(degraded(&app, 200).await, [held]);
@@ -180,7 +180,7 @@ async fn a_quarantined_market_and_drift_degrade_the_service() {
     let found = degraded(&app, 200).await;
     let reasons: Vec<_> = found.iter().map(|found| found["reason"].as_str().unwrap()).collect();
     assert_eq!(reasons, ["market_quarantined", "drift"]);
-    assert_eq!(found[0]["detail"], "1 markets are in quarantine and cannot be traded.");
+    assert_eq!(found[0]["detail"], "Markets in quarantine, which cannot be traded: 1.");
     app.clock.advance(60 * 60_000 + 1);
     assert!(degraded(&app, 200).await.iter().all(|found| found["reason"] != "drift"));
 }

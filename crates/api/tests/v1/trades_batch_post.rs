@@ -247,3 +247,30 @@ store::on_each_engine! {
         assert_eq!(completed.len(), 19);
     }
 }
+
+#[tokio::test]
+async fn each_trade_of_a_batch_counts_for_a_free_user() {
+    let app = TestApp::with().budgets(["trades.address=2"]).start().await;
+    let ada = app.user("ada").funded("100").await;
+    let client = app.http().with(&app.key(&ada, Tier::Free).await);
+    let market = app.market(&["Yes", "No"]).await;
+    let results = results(&batch(&client, &[(); 5].map(|()| buy(market, "1"))).await);
+    let (created, refused): (Vec<_>, Vec<_>) = results.iter().partition(|result| result["status"] == 201);
+    assert_eq!((created.len(), refused.len()), (2, 3));
+    for refused in refused {
+        assert_eq!(code(refused), "RATE_LIMIT_EXCEEDED");
+        assert_eq!(refused["problem"]["extensions"]["limiter"], "write");
+    }
+}
+
+#[tokio::test]
+async fn each_trade_of_a_batch_counts_for_the_network_of_a_free_user() {
+    let app = TestApp::with().budgets(["free-requests.address=5"]).start().await;
+    let ada = app.user("ada").funded("100").await;
+    let client = app.http().with(&app.key(&ada, Tier::Free).await);
+    let market = app.market(&["Yes", "No"]).await;
+    let answer = batch(&client, &[(); 8].map(|()| buy(market, "1"))).await;
+    assert_eq!(statuses(&answer), [201, 201, 201, 201, 201, 429, 429, 429]);
+    assert_eq!(results(&answer)[5]["problem"]["extensions"]["limiter"], "network");
+    client.get("/v1/key").await.refused(ErrorCode::RateLimitExceeded);
+}

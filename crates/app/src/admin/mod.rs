@@ -17,9 +17,11 @@ mod summary;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use domain::ErrorCode;
 use domain::credential::Role;
 use domain::ids::{AdminActId, UserId};
 use domain::passkey::{Assertion, Challenge, ChallengePurpose};
+use domain::time::DAY_MS;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -28,7 +30,7 @@ use store::audit_log::{Act, Actor, note};
 
 use crate::passkeys::{CHALLENGE_MS, IssuedChallenge, Proof, VerifiedProof, use_proof, verify_proof};
 use crate::sessions::Person;
-use crate::{AppError, Ctx, PersonError};
+use crate::{AppError, Ctx, PersonError, accounts};
 
 pub use catalog::{ImportFile, ImportItem, ImportPreview, ThreadEdit, preview_import};
 pub use market::{ListingEdit, MarketMove, MarketTerms, NewTerms};
@@ -38,6 +40,9 @@ pub use summary::{Fact, Outcome, PrintedCall, Summary};
 
 /// The beginning of every hashed act.
 const DOMAIN: &[u8] = b"foretell admin act 1";
+
+/// The time for which a passkey that was added confirms nothing.
+const NEW_PASSKEY_MS: i64 = DAY_MS;
 
 /// An act that an admin may confirm.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -141,7 +146,7 @@ pub async fn find(ctx: &Ctx, person: &Person, id: AdminActId) -> Result<AdminAct
     let input = (person.user_id(), id);
     let found =
         ctx.store.read(input, |tx, (user_id, id)| Box::pin(store::admin_acts::find(tx, *user_id, *id)));
-    found.await?.ok_or_else(|| AppError::new(domain::ErrorCode::ResourceNotFound))
+    found.await?.ok_or_else(|| AppError::new(ErrorCode::ResourceNotFound))
 }
 
 /// Returns the request of a stored act.
@@ -164,7 +169,7 @@ pub fn outcome_of(act: &AdminAct) -> Result<Option<Outcome>, AppError> {
 ///
 /// # Errors
 /// `PasskeyRequired` for a wallet. `ChallengeUnusable` if the act was confirmed before, if it is older
-/// than five minutes, or if the assertion is for another act.
+/// than five minutes, or if the assertion is for another act. An invalid state for a new passkey.
 pub async fn confirm(
     ctx: &Ctx,
     person: &Person,
@@ -177,6 +182,11 @@ pub async fn confirm(
     let Proof::Passkey(assertion) = proof else { return Err(PersonError::PasskeyRequired) };
     // No lockout: nobody else's failures may keep an admin from an act such as a halt.
     let verified = verify_proof(ctx, proof, ChallengePurpose::Admin, act.user_id).await?;
+    check_age(ctx, &verified)?;
+    // An admin must be able to halt trading while no node answers.
+    if let Err(error) = accounts::check_owner(ctx, &verified.credential).await {
+        tracing::warn!(%error, act.id = %id, "could not read the owners of an admin's account");
+    }
     // The stored act must be the one that was hashed, and the assertion must be for it.
     if verified.challenge() != act.challenge || act.challenge != challenge_of(&act) {
         return Err(PersonError::ChallengeUnusable);
@@ -197,6 +207,19 @@ pub async fn confirm(
         .write(input, |tx, (id, outcome, now)| Box::pin(store::admin_acts::end(tx, *id, outcome, *now)))
         .await?;
     Ok(find(ctx, person, id).await?)
+}
+
+/// Rejects a passkey that was added a short time ago: whoever has stolen a session within minutes of its
+/// step-up must not become an admin by adding a passkey. The admin has a day to see and remove it.
+fn check_age(ctx: &Ctx, verified: &VerifiedProof) -> Result<(), AppError> {
+    let credential = &verified.credential;
+    match credential.signed_up || ctx.now().since_ms(credential.created_at) >= NEW_PASSKEY_MS {
+        true => Ok(()),
+        false => Err(AppError::invalid_state(
+            ErrorCode::ValidationFailed,
+            "this passkey confirms acts of admins only 24 hours after it was added: use an older one",
+        )),
+    }
 }
 
 /// Returns the context in which an act runs: all its changes are in the audit log, with the act's id.

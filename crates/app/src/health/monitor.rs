@@ -211,7 +211,7 @@ impl Found {
     }
 
     fn quarantined(&self) -> Option<Degradation> {
-        let detail = format!("{} markets are in quarantine and cannot be traded.", self.quarantined);
+        let detail = format!("Markets in quarantine, which cannot be traded: {}.", self.quarantined);
         (self.quarantined > 0).then(|| Degradation::new(Reason::MarketQuarantined, detail))
     }
 
@@ -219,11 +219,14 @@ impl Found {
         let (_, trades) = self.held.iter().find(|(held_for, _)| *held_for == reason)?;
         Some(match reason {
             HoldReason::FeeCeiling => {
-                let detail = format!("{trades} trades wait: the chain's fees are above the ceiling.");
+                let detail =
+                    format!("Trades that wait because the chain's fees are above the ceiling: {trades}.");
                 Degradation::new(Reason::FeesAboveCeiling, detail)
             }
             HoldReason::HourlyVolume => {
-                let detail = format!("{trades} trades wait: they exceed the remaining volume of this hour.");
+                let detail = format!(
+                    "Trades that wait because they exceed the remaining volume of this hour: {trades}."
+                );
                 Degradation::new(Reason::HourlyVolumeUsed, detail)
             }
         })

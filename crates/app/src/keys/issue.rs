@@ -7,6 +7,7 @@ use domain::{ErrorCode, Timestamp};
 use store::audit_log::note;
 use store::keys::{Key, MAX_ACTIVE};
 
+use crate::accounts::check_name;
 use crate::{AppError, Ctx, webhooks};
 
 /// The properties of a new key.
@@ -53,9 +54,7 @@ pub(crate) async fn issue_as(ctx: &Ctx, id: KeyId, wanted: IssueKey) -> Result<I
     if has_overrides && !wanted.tier.takes_overrides() {
         return Err(AppError::field("/tier", "must be enterprise or mm if the key overrides limits"));
     }
-    if wanted.name.is_empty() || wanted.name.chars().count() > 100 || wanted.name.contains('\0') {
-        return Err(AppError::field("/name", "must have 1 to 100 characters"));
-    }
+    check_name(&wanted.name)?;
     if let Some(url) = &wanted.webhook_url {
         webhooks::check_url(&ctx.config.webhooks.targets, "/webhookUrl", url)?;
     }

@@ -163,7 +163,7 @@ budgets! {
     /// Streams of single markets on the public API.
     MarketStreams = "market-streams", Concurrent, "streams", "streams of markets", [OFF, 10, 40, 80, 1_000];
     /// Event streams of the trading API.
-    Feed = "feed", Concurrent, "streams", "event streams", [5, 100, 200, 300, 1_000];
+    Feed = "feed", Concurrent, "streams", "event streams of users of the tier free", [5, 100, 200, 300, 1_000];
     /// New users who sign up by themselves.
     SignUps = "sign-ups", PerDay, "sign-ups", "sign-ups", [OFF, 30, 120, 240, 3_000];
     /// Failed sign-ins, sign-ups and rejected keys, each kind for itself. The last one begins a lockout.
@@ -181,6 +181,31 @@ budgets! {
     LogEntries = "log-entries", Kept, "log-entries", "entries of each kind in a user's log", [20, OFF, OFF, OFF, OFF];
     /// Traces that users have sampled by naming their ids in `traceparent`. Anonymous requests name none.
     TraceSamples = "trace-samples", PerMinute, "trace-samples", "traces that clients ask for", [60, 120, 240, 480, 600];
+    /// Test events of users of the tier `free`. Each is stored for a month, with what the receiver
+    /// answered.
+    WebhookTests = "webhook-tests", PerDay, "redelivery", "webhook test events of users of the tier free",
+        [500, 1_000, 2_000, 4_000, 20_000];
+    /// Trades of users of the tier `free`, whose gas the service pays. Sales may use twice these shares, so that
+    /// positions can be sold when buys have used them up.
+    Trades = "trades", PerDay, "write", "trades of users of the tier free", [1_000, 2_000, 8_000, 16_000, 60_000];
+    /// Metadata of these trades. It is stored for ever, with the trade and with each of its events.
+    MetadataBytes = "metadata-bytes", PerDay, "write", "bytes of metadata of trades of users of the tier free",
+        [1_048_576, 2_097_152, 8_388_608, 16_777_216, 67_108_864];
+    /// Event streams of users of a paid tier, so that strangers cannot take their places.
+    PaidFeed = "paid-feed", Concurrent, "streams", "event streams of users of a paid tier", [5, OFF, OFF, OFF, 4_000];
+    /// Gas of the acts of users of a paid tier, so that strangers cannot use it up.
+    PaidActGas = "paid-act-gas", PerDay, "act-gas", "units of gas for acts of users of a paid tier",
+        [3_000_000, OFF, OFF, OFF, 60_000_000];
+    /// Gas of acts that leave or protect, once strangers have used up the total of the others.
+    LeavingGas = "leaving-gas", PerDay, "act-gas", "units of gas for withdrawals and removals of owners",
+        [300_000, 1_200_000, 4_800_000, 9_600_000, 120_000_000];
+    /// Lookups of the hosts of webhook receivers, until they have ended: each occupies a thread that cannot be
+    /// stopped. A further one waits.
+    Lookups = "lookups", Concurrent, "lookups", "lookups of webhook receivers of users of the tier free",
+        [4, OFF, OFF, OFF, 192];
+    /// Those of users of a paid tier, so that strangers cannot use them up.
+    PaidLookups = "paid-lookups", Concurrent, "lookups", "lookups of webhook receivers of users of a paid tier",
+        [4, OFF, OFF, OFF, 64];
 }
 
 impl fmt::Display for Budget {
@@ -321,11 +346,12 @@ mod tests {
     }
 
     /// The calls that enforce a budget, or read its share for code that counts by itself.
-    const USES: [&str; 8] = [
+    const USES: [&str; 9] = [
         "enter(",
         "enter_many(",
         "spend(",
         "spend_amount(",
+        "spend_multiple(",
         "spend_here(",
         "spend_wider(",
         "spend_wider_here(",

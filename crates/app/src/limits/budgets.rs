@@ -26,23 +26,33 @@ use crate::metrics::Metrics;
 /// The retry time, in seconds, when too many are in use at the same time.
 const CONCURRENT_RETRY_S: u32 = 10;
 
+/// The budgets of what holds a connection until its client closes it.
+const STREAMS: [Budget; 4] = [Budget::Streams, Budget::MarketStreams, Budget::Feed, Budget::PaidFeed];
+
 /// The client whose use is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Client {
-    pub ip: IpAddr,
+    /// `None` if the use comes from no address, because the service does it later.
+    pub ip: Option<IpAddr>,
     /// The user, if the request is authenticated.
     pub user: Option<UserId>,
 }
 
 impl From<IpAddr> for Client {
     fn from(ip: IpAddr) -> Self {
-        Self { ip, user: None }
+        Self { ip: Some(ip), user: None }
     }
 }
 
 impl From<(IpAddr, UserId)> for Client {
     fn from((ip, user): (IpAddr, UserId)) -> Self {
-        Self { ip, user: Some(user) }
+        Self { ip: Some(ip), user: Some(user) }
+    }
+}
+
+impl From<UserId> for Client {
+    fn from(user: UserId) -> Self {
+        Self { ip: None, user: Some(user) }
     }
 }
 
@@ -70,7 +80,7 @@ impl Client {
     fn holder(self, scope: Scope) -> Option<Holder> {
         match scope {
             Scope::User => self.user.map(Holder::User),
-            Scope::Address | Scope::Network | Scope::Site => network_in(scope, self.ip).map(Holder::Network),
+            Scope::Address | Scope::Network | Scope::Site => network_in(scope, self.ip?).map(Holder::Network),
             Scope::Total => Some(Holder::Everyone),
         }
     }
@@ -250,13 +260,27 @@ impl Budgets {
             in_use.get(&(budget, counted.scope, counted.holder)).copied().unwrap_or_default()
         };
         let full = counted.iter().find(|counted| used(counted).saturating_add(amount) > counted.limit);
+        let full = full.copied().or_else(|| self.find_full_streams(budget, &in_use, amount));
         if let Some(full) = full {
             // Unlock before counting: metrics have a lock of their own.
             drop(in_use);
-            return Err(self.refuse(budget, *full, CONCURRENT_RETRY_S));
+            return Err(self.refuse(budget, full, CONCURRENT_RETRY_S));
         }
         add_uses(&mut in_use, budget, counted, amount);
         Ok(())
+    }
+
+    /// Returns the limit of all streams together if a stranger's stream does not fit into it. Each holds
+    /// a connection for as long as its client likes, and a quarter of the connections is for requests.
+    fn find_full_streams(&self, budget: Budget, in_use: &InUse, amount: u64) -> Option<Counted> {
+        if budget == Budget::PaidFeed || !STREAMS.contains(&budget) {
+            return None;
+        }
+        let connections = self.share(Budget::Connections, Scope::Total).limit()?;
+        let (scope, holder, limit) = (Scope::Total, Holder::Everyone, connections - connections / 4);
+        let open = STREAMS.iter().map(|it| in_use.get(&(*it, scope, holder)).copied().unwrap_or_default());
+        let is_full = open.sum::<u64>().saturating_add(amount) > limit;
+        is_full.then_some(Counted { scope, holder, limit })
     }
 
     /// Counts one use of `client` within the budget's window.
@@ -284,13 +308,29 @@ impl Budgets {
         amount: u64,
         now: Timestamp,
     ) -> Result<(), NotSpent> {
-        let counted = self.counted(budget, client.into(), 1);
+        self.spend_multiple(budget, client, (amount, 1), now).await
+    }
+
+    /// Like [`spend_amount`](Self::spend_amount), within so many times each share. Uses with a larger
+    /// multiple are still possible when others have used the shares up.
+    ///
+    /// # Errors
+    /// Those of [`spend`](Self::spend).
+    pub async fn spend_multiple(
+        &self,
+        budget: Budget,
+        client: impl Into<Client>,
+        (amount, multiple): (u64, u64),
+        now: Timestamp,
+    ) -> Result<(), NotSpent> {
+        let counted = self.counted(budget, client.into(), multiple);
         self.take(&Use { budget, part: "", counted, amount }, now).await
     }
 
     /// Gives back an amount that was spent for something that then did not happen.
     pub async fn give_back(&self, budget: Budget, client: impl Into<Client>, amount: u64, now: Timestamp) {
-        let counted = self.counted(budget, client.into(), 1);
+        // Redis compares with the limit also when it subtracts, and a multiple of the share may be used.
+        let counted = self.counted(budget, client.into(), u64::MAX);
         for Counted { scope, holder, .. } in &counted {
             let table = &self.windows[*scope as usize];
             table.find(&(budget, "", *holder), |window| window.give_back(amount));
@@ -411,7 +451,7 @@ impl Budgets {
 
     /// Returns the number of open streams of all kinds.
     pub fn open_streams(&self) -> u64 {
-        [Budget::Streams, Budget::MarketStreams, Budget::Feed].iter().map(|it| self.in_use(*it)).sum()
+        STREAMS.iter().map(|it| self.in_use(*it)).sum()
     }
 
     /// Records the use of each limited share by the one who uses most of it.

@@ -3,11 +3,15 @@
 use std::net::IpAddr;
 
 use domain::ids::UserId;
+use domain::key::Tier;
+use domain::owner_act::OwnerActKind;
+use domain::rate::Scope;
 use domain::time::DAY_MS;
 use domain::{ErrorCode, Timestamp, Usdc};
 use store::Tx;
 use store::users::Account;
 
+use crate::limits::NotSpent;
 use crate::limits::budget::Budget;
 use crate::{AppError, Ctx, accounts, portfolio};
 
@@ -54,23 +58,56 @@ fn not_sponsored(minimum: Usdc, available: Usdc) -> AppError {
         .with("availableUsdc", available.to_string())
 }
 
-/// Runs `signing`, which lets the service pay for an act, within the budgets of gas.
+/// Runs `signing`, which lets the service pay for an act of this kind, within the budgets of gas.
 pub(super) async fn within_gas_budgets<T>(
     ctx: &Ctx,
     origin: ActOrigin,
     user_id: UserId,
-    gas: u64,
+    (kind, gas): (OwnerActKind, u64),
     signing: impl Future<Output = Result<T, AppError>>,
 ) -> Result<T, AppError> {
     let ActOrigin::User(ip) = origin else { return signing.await };
     let (client, now) = ((ip, user_id), ctx.now());
-    ctx.budgets().spend_amount(Budget::ActGas, client, gas, now).await?;
+    let user = ctx.store.read(user_id, |tx, id| Box::pin(store::users::find(tx, *id))).await?;
+    let tier = user.map_or(Tier::Free, |user| user.tier);
+    let budget = take_gas(ctx, client, tier, (kind, gas), now).await?;
     let signed = signing.await;
     if signed.is_err() {
         // Otherwise signatures that are refused would use up the gas of others.
-        ctx.budgets().give_back(Budget::ActGas, client, gas, now).await;
+        ctx.budgets().give_back(budget, client, gas, now).await;
     }
     signed
+}
+
+/// Takes the gas of an act. Returns the budget that it was taken from.
+///
+/// An act that leaves or protects, such as a withdrawal, must not depend on what strangers have used of
+/// the total. So it then has a budget of its own.
+async fn take_gas(
+    ctx: &Ctx,
+    client: (IpAddr, UserId),
+    tier: Tier,
+    (kind, gas): (OwnerActKind, u64),
+    now: Timestamp,
+) -> Result<Budget, AppError> {
+    use OwnerActKind::{EndApproval, RemoveOwner, Withdraw};
+    let budgets = ctx.budgets();
+    let (budget, taken) = match tier {
+        Tier::Free => (Budget::ActGas, budgets.spend_amount(Budget::ActGas, client, gas, now).await),
+        _ => (Budget::PaidActGas, budgets.spend_amount(Budget::PaidActGas, client, gas, now).await),
+    };
+    match taken {
+        Ok(()) => Ok(budget),
+        Err(NotSpent::Refused(refused))
+            if refused.scope == Scope::Total && matches!(kind, Withdraw | RemoveOwner | EndApproval) =>
+        {
+            match budgets.spend_amount(Budget::LeavingGas, client, gas, now).await {
+                Ok(()) => Ok(Budget::LeavingGas),
+                Err(_) => Err(refused.into()),
+            }
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Rejects an act of a user who has signed the maximum number of acts within 24 hours.

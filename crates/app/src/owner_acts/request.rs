@@ -232,6 +232,7 @@ impl CallBuilder<'_> {
         outcome_index: u8,
         order: OwnerOrder,
     ) -> Result<Vec<Call>, AppError> {
+        self.ctx.process.switches.check_new_trade()?;
         if self.ctx.process.switches.is_trading_halted() {
             return Err(AppError::new(ErrorCode::ApiTradeProcessingHalted));
         }

@@ -132,8 +132,9 @@ pub async fn sign(
         Some(credential) => signature.use_of(credential, &act)?,
         None => None,
     };
+    let kind = act.kind;
     let signing = store_signature(ctx, act, signer, &encoded, used, origin);
-    let stored = within_gas_budgets(ctx, origin, user_id, gas, signing).await?;
+    let stored = within_gas_budgets(ctx, origin, user_id, (kind, gas), signing).await?;
     ctx.wake.executor.notify_waiters();
     Ok(stored)
 }

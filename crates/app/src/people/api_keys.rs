@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::keys::{self, IssueKey, IssuedKey, Revoked, find_own};
-use crate::sessions::{Person, context_of};
+use crate::sessions::{Person, context_of, require_step_up_of_owners};
 use crate::webhooks::{self, Rotated};
 use crate::{Ctx, PersonError};
 
@@ -45,7 +45,7 @@ pub async fn issue_api_key(
     form: Uuid,
     wanted: NewApiKey,
 ) -> Result<IssuedKey, PersonError> {
-    person.require_step_up(ctx.now())?;
+    require_step_up_of_owners(ctx, person).await?;
     let wanted = IssueKey {
         user_id: person.user_id(),
         name: wanted.name,
@@ -86,7 +86,7 @@ pub async fn set_api_key_access(
     id: KeyId,
     (ip_allowlist, end): (IpAllowlist, KeyEnd),
 ) -> Result<Key, PersonError> {
-    person.require_step_up(ctx.now())?;
+    require_step_up_of_owners(ctx, person).await?;
     let key = find_own(ctx, person.user_id(), id).await?;
     let expires_at = match end {
         KeyEnd::Kept => key.expires_at,
@@ -117,7 +117,7 @@ pub async fn pause_api_key(ctx: &Ctx, person: &Person, id: KeyId) -> Result<Key,
 
 /// Resumes a key's trading. Requires a step-up.
 pub async fn resume_api_key(ctx: &Ctx, person: &Person, id: KeyId) -> Result<Key, PersonError> {
-    person.require_step_up(ctx.now())?;
+    require_step_up_of_owners(ctx, person).await?;
     let key = find_own(ctx, person.user_id(), id).await?;
     Ok(keys::resume(&context_of(ctx, person), key.id).await?)
 }
@@ -142,14 +142,17 @@ pub async fn set_api_key_webhook(
     id: KeyId,
     url: Option<String>,
 ) -> Result<Key, PersonError> {
-    person.require_step_up(ctx.now())?;
+    match &url {
+        Some(_) => require_step_up_of_owners(ctx, person).await?,
+        None => person.require_step_up(ctx.now())?,
+    }
     let key = find_own(ctx, person.user_id(), id).await?;
     Ok(webhooks::set_webhook_url(&context_of(ctx, person), key.id, url).await?)
 }
 
 /// Replaces the secret that signs a key's webhooks. Requires a step-up.
 pub async fn rotate_api_key_secret(ctx: &Ctx, person: &Person, id: KeyId) -> Result<Rotated, PersonError> {
-    person.require_step_up(ctx.now())?;
+    require_step_up_of_owners(ctx, person).await?;
     let key = find_own(ctx, person.user_id(), id).await?;
     Ok(webhooks::rotate(&context_of(ctx, person), key.id).await?)
 }

@@ -17,7 +17,7 @@ use crate::owner_acts::{changes_owners, put_second_owner};
 use crate::passkeys::{
     NewCredential, insert_credential, owner_of, use_registration, verify_registration, web,
 };
-use crate::sessions::{Person, act_of};
+use crate::sessions::{Person, act_of, require_step_up_of_owners};
 use crate::{AppError, Ctx, PersonError, user_log};
 
 /// Lists a user's passkeys and wallets, oldest first.
@@ -52,7 +52,7 @@ pub async fn add_credential(
     new: &NewCredential,
     name: Option<&str>,
 ) -> Result<Credential, PersonError> {
-    person.require_step_up(ctx.now())?;
+    require_step_up_of_owners(ctx, person).await?;
     let (user_id, purpose) = (person.user_id(), ChallengePurpose::AddKey);
     let (issued, mut credential) =
         verify_registration(ctx, new, purpose, Some(user_id), user_id, CredentialKind::SignIn).await?;
@@ -89,7 +89,7 @@ pub async fn add_credential(
 /// that, and an error of the chain if it cannot be asked. `LastCredential` if no other credential
 /// could sign in.
 pub async fn remove_credential(ctx: &Ctx, person: &Person, id: CredentialId) -> Result<(), PersonError> {
-    person.require_step_up(ctx.now())?;
+    require_step_up_of_owners(ctx, person).await?;
     let credentials = list_credentials(ctx, person).await?;
     let missing = || AppError::new(ErrorCode::ResourceNotFound);
     let credential = credentials.into_iter().find(|it| it.id == id).ok_or_else(missing)?;

@@ -17,9 +17,9 @@ use store::markets::{Market, Outcome};
 use store::movements::{Held, Movement, MovementKind};
 
 use super::cash_flows::update_cash_flows;
-use super::{Portfolio, summary};
-use crate::caller::Caller;
+use super::{Portfolio, of_person};
 use crate::markets::{PoolState, Span, history};
+use crate::sessions::Person;
 use crate::{AppError, Ctx};
 
 const HOUR_MS: i64 = DAY_MS / 24;
@@ -74,21 +74,19 @@ pub struct PortfolioOverTime {
     pub points: Vec<PortfolioPoint>,
 }
 
-/// Returns the caller's history.
+/// Returns the person's history.
 ///
 /// # Errors
 /// `DEPENDENCY_UNAVAILABLE` while the account's transfers or a market's prices are still being read.
 pub async fn read_over_time(
     ctx: &Ctx,
-    caller: &Caller,
+    person: &Person,
     timeframe: Timeframe,
 ) -> Result<PortfolioOverTime, AppError> {
-    let now_held = summary(ctx, caller).await?;
+    let now_held = of_person(ctx, person).await?;
     update_cash_flows(ctx, &now_held.account).await?;
     let now = ctx.now();
-    let user = ctx.store.read(caller.user_id(), |tx, id| Box::pin(store::users::find(tx, *id))).await?;
-    let since = user.map_or(now, |user| user.created_at);
-    let (from, step_ms) = grid(timeframe, since, now);
+    let (from, step_ms) = grid(timeframe, person.user().created_at, now);
     let rows = read_rows(ctx, now_held.account.address, from).await?;
     let prices = Prices::read(ctx, &rows, from).await?;
     Ok(PortfolioOverTime { points: points(&now_held, rows, &prices, (from, step_ms), now) })

@@ -16,7 +16,8 @@ use super::row_cache::RowCache;
 pub struct SessionRow {
     pub session: Session,
     pub user: User,
-    pub web_key: Option<Arc<Key>>,
+    /// The operator may have revoked it.
+    pub web_key: Arc<Key>,
 }
 
 /// Sessions by the digest of their token.
@@ -31,7 +32,7 @@ impl SessionCache {
 
     /// Removes the sessions whose web key this process has changed.
     pub(crate) fn forget_key(&self, id: KeyId) {
-        self.0.forget(|row| row.web_key.as_ref().is_some_and(|key| key.id == id));
+        self.0.forget(|row| row.web_key.id == id);
     }
 
     /// Returns the session with this token, as it was at most half a second before `asked_at`.
@@ -46,8 +47,9 @@ impl SessionCache {
                 let Some((session, user)) = store::sessions::find_by_token(tx, digest).await? else {
                     return Ok(None);
                 };
-                let web_key = store::keys::find_web(tx, user.id).await?.map(Arc::new);
-                Ok(Some(SessionRow { session, user, web_key }))
+                // Signing in inserts a missing one.
+                let Some(web_key) = store::keys::find_web(tx, user.id).await? else { return Ok(None) };
+                Ok(Some(SessionRow { session, user, web_key: Arc::new(web_key) }))
             })
         });
         self.0.find(digest, asked_at, read).await

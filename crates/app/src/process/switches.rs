@@ -67,6 +67,24 @@ impl Switches {
         }
     }
 
+    /// Checks that trades can be created. The switch of `POST /v1/trades` holds for every way to create
+    /// one: batches, the tools for agents, the ticket and the orders of owners.
+    ///
+    /// # Errors
+    /// `ROUTE_DISABLED`.
+    pub fn check_new_trade(&self) -> Result<(), AppError> {
+        self.check("POST", "/v1/trades", false)
+    }
+
+    /// Checks that positions can be claimed. The switch of `POST /v1/redemptions` holds for every way to
+    /// claim one.
+    ///
+    /// # Errors
+    /// `ROUTE_DISABLED`.
+    pub fn check_new_claim(&self) -> Result<(), AppError> {
+        self.check("POST", "/v1/redemptions", false)
+    }
+
     /// Returns the names of the routes that are disabled.
     pub fn disabled_routes(&self) -> Vec<String> {
         self.0.read().routes.iter().cloned().collect()

@@ -62,6 +62,7 @@ impl From<StoreError> for Refused {
 pub async fn claim(ctx: &Ctx, caller: &Caller, new: NewClaim) -> Result<ClaimResult, AppError> {
     let not_submitted = |error: AppError| error.submission(Submission::NotSubmitted);
     caller.require(Scope::TradesWrite).map_err(not_submitted)?;
+    ctx.process.switches.check_new_claim().map_err(not_submitted)?;
     let (rows, number) = markets::get(ctx, &new.market_id).await.map_err(not_submitted)?;
     let (market, outcomes) = rows.as_ref();
     let outcome_index = markets::outcome_of(outcomes.len(), new.outcome_index).map_err(not_submitted)?;

@@ -4,13 +4,16 @@
 //! token: a model that was talked into a trade by the text of a market would send it back in its
 //! next call. So the account's owner confirms it in the web application, after a step-up.
 
+use alloy_primitives::U256;
+use chain::IntentSide;
 use domain::ids::TradeId;
 use domain::key::Scope;
 use domain::lane::assign;
 use domain::trade::{
-    ConfirmRefusal, ConfirmationKey, KEY_ENDED, State, Status, Transition, check_confirmation,
+    AmountType, ConfirmRefusal, ConfirmationKey, KEY_ENDED, Side, State, Status, TradeWarning, Transition,
+    check_confirmation,
 };
-use domain::{ErrorCode, Timestamp};
+use domain::{ErrorCode, Timestamp, Usdc, Wad};
 use store::Tx;
 use store::keys::TradingStop;
 use store::trades::{Moved, StatusHistory, Trade};
@@ -18,7 +21,7 @@ use store::trades::{Moved, StatusHistory, Trade};
 use crate::caller::Caller;
 use crate::keys::stopped;
 use crate::sessions::Person;
-use crate::{AppError, Ctx, PersonError, Submission};
+use crate::{AppError, Ctx, PersonError, Submission, markets};
 
 /// The data that a client needs to confirm a held trade.
 #[derive(Clone)]
@@ -34,6 +37,28 @@ pub fn held_until(ctx: &Ctx, trade: &Trade) -> Option<Timestamp> {
     match trade.state {
         State::PendingConfirmation { expires_at } if expires_at > ctx.now() => Some(expires_at),
         _ => None,
+    }
+}
+
+/// Returns the warnings about a trade as it was ordered, at the current price. Without a quote there are
+/// none: the trade's page must not depend on the nodes of the chain.
+pub async fn warnings_of(ctx: &Ctx, trade: &Trade) -> Vec<TradeWarning> {
+    let (side, amount) = match (trade.side, trade.amount_type) {
+        (Side::Buy, AmountType::Tokens) => (IntentSide::BuyTokens, trade.intent_tokens.0),
+        (Side::Buy, _) => (IntentSide::BuyForUsdc, U256::from(trade.intent_usdc.atomic())),
+        // No sale has a warning, so it needs no quote.
+        (Side::Sell, _) => return Vec::new(),
+    };
+    let quote = async {
+        let (_, number) = markets::get(ctx, &trade.market_id.to_string()).await?;
+        Ok::<_, AppError>(ctx.chain.quote(number, trade.outcome_index, side, amount).await?)
+    };
+    match quote.await {
+        Ok(fill) => TradeWarning::list(trade.side, Usdc::from_atomic(fill.usdc_atomic), Wad(fill.tokens_wad)),
+        Err(error) => {
+            tracing::debug!(trade.id = %trade.id, %error, "a held trade has no quote");
+            Vec::new()
+        }
     }
 }
 

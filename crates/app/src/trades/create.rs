@@ -25,6 +25,7 @@ use super::funds::{Funds, delegated_account, insufficient, too_few_tokens};
 use super::plan::{Sellable, TradePlan, plan, quoted_amount, sells_whole_position, side_of};
 use super::replay::{find_replay, find_replay_of_unjudged, in_progress};
 use super::sandbox;
+use super::share::TakenShare;
 use crate::caller::Caller;
 use crate::keys::stopped;
 use crate::process::desk::{Refused, Submitted};
@@ -86,7 +87,9 @@ impl DryRun {
 
 /// Validates a request and creates its trade, unless the request is a replay or a dry run.
 pub async fn create(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Accepted, AppError> {
-    caller.require(Scope::TradesWrite).map_err(|error| error.submission(Submission::NotSubmitted))?;
+    let not_submitted = |error: AppError| error.submission(Submission::NotSubmitted);
+    caller.require(Scope::TradesWrite).map_err(not_submitted)?;
+    ctx.process.switches.check_new_trade().map_err(not_submitted)?;
     let began = Instant::now();
     let accepted = create_or_find(ctx, caller, new).await?;
     if let Accepted::Created(trade) = &accepted {
@@ -147,7 +150,15 @@ async fn create_or_find(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Acc
         judge.await
     };
     let created = match judged {
-        Ok(judged) => create_judged(ctx, caller, &new, judged).await,
+        // After every check that needs no other request's rows: what fails before takes nothing.
+        Ok(judged) => match TakenShare::take(ctx, caller, &judged.trade).await {
+            Ok(share) => create_judged(ctx, caller, &new, judged, share).await,
+            // A replay takes nothing either.
+            Err(refused) => match replay().await? {
+                Some(replayed) => return Ok(replayed),
+                None => Err(refused.into()),
+            },
+        },
         Err(refused) => Err(refused),
     };
     match created {
@@ -325,30 +336,38 @@ async fn quote_whole_position(
     Ok(pays_enough.then_some(whole))
 }
 
-/// Creates the trade of a request that has been judged, unless it is a dry run.
+/// Creates the trade of a request that has been judged, unless it is a dry run. Gives its share of the
+/// budgets back if there is no trade.
 async fn create_judged(
     ctx: &Ctx,
     caller: &Caller,
     new: &NewTrade,
     judged: Judged,
+    share: TakenShare,
 ) -> Result<Accepted, Refused> {
     let Judged { trade, account, request, market, plan, quote, scenario } = judged;
     let funds = Funds::newest(&account);
     let is_held = trade.held_until.is_some();
     if new.dry_run {
+        share.give_back(ctx).await;
         check_dry(ctx, caller, &trade, funds.spendable).await?;
         return Ok(Accepted::DryRun(Box::new(DryRun { request, market, plan, quote, is_held })));
     }
     // The newest balance may be too low by the trades that are mined but not settled (see `Funds`),
     // so an insufficient balance is checked once more at the last settled block.
-    match insert(ctx, caller, new, &trade, funds).await {
+    let inserted = match insert(ctx, caller, new, &trade, funds).await {
         Err(Refused::Because(error))
             if error.code == ErrorCode::InsufficientBalance && trade.side == Side::Buy =>
         {
-            insert_on_settled_funds(ctx, caller, new, &trade, (trade.account, &account), error).await?;
+            insert_on_settled_funds(ctx, caller, new, &trade, (trade.account, &account), error).await
         }
-        inserted => inserted?,
+        inserted => inserted,
+    };
+    // A trade whose commit was not answered may exist.
+    if !matches!(inserted, Ok(()) | Err(Refused::Lost(_))) {
+        share.give_back(ctx).await;
     }
+    inserted?;
     if !is_held {
         ctx.wake.executor.notify_waiters();
     }

@@ -14,10 +14,11 @@ mod plan;
 mod replay;
 mod risk;
 mod sandbox;
+mod share;
 mod turns;
 
 pub(crate) use confirm::confirm_as_owner;
-pub use confirm::{Confirmation, confirm, confirmation_of, held_until};
+pub use confirm::{Confirmation, confirm, confirmation_of, held_until, warnings_of};
 pub use create::{Accepted, DryRun, IDEMPOTENCY_ROUTE, NewTrade, create};
 pub use executor::Executor;
 pub(crate) use executor::batch_gas;

@@ -28,7 +28,10 @@ pub async fn set_webhook_url(ctx: &Ctx, key_id: KeyId, url: Option<String>) -> R
             Box::pin(async move {
                 let old = store::keys::find(tx, *key_id).await?;
                 store::keys::set_webhook_url(tx, *key_id, url.as_deref()).await?;
-                // The breaker and the backoff belong to the former receiver.
+                // A running attempt, the breaker and the backoff belong to the former receiver.
+                if old.as_ref().is_some_and(|old| old.webhook_url != *url) {
+                    store::webhooks::end_hold(tx, *key_id).await?;
+                }
                 store::webhooks::begin_anew(tx, *key_id, *now).await?;
                 let key = store::keys::find(tx, *key_id).await?;
                 let key = key.ok_or_else(|| {

@@ -1,5 +1,6 @@
 //! Contents of requests and interpretation of responses.
 
+use app::limits::Limits;
 use app::webhooks::sender::PostOutcome;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -15,7 +16,9 @@ async fn a_delivery_is_one_post_with_its_headers_and_exact_body() {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(HeaderName::from_static("webhook-id"), HeaderValue::from_static("evt_1"));
     let target = receiver.target("/hooks?key=a%20b");
-    let attempt = local_sender().post(endpoint(1, &target), headers, Bytes::from_static(BODY)).await;
+    let attempt = local_sender()
+        .post(Limits::memory().budgets(), endpoint(1, &target), headers, Bytes::from_static(BODY))
+        .await;
     assert_eq!((attempt.outcome, attempt.answer_head), (answered(204), None));
     let expected = format!(
         "POST /hooks?key=a%20b HTTP/1.1\r\ncontent-type: application/json\r\nwebhook-id: evt_1\r\n\

@@ -9,6 +9,7 @@ mod clock;
 mod deadline;
 mod faults;
 mod internal;
+mod lookups;
 mod receiver;
 mod reuse;
 mod tls;
@@ -18,9 +19,11 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use app::limits::Limits;
 use app::webhooks::sender::{Attempt, Endpoint, NetworkFault, PostOutcome, Resolver, WebhookSender};
 use bytes::Bytes;
-use domain::ids::KeyId;
+use domain::ids::{KeyId, UserId};
+use domain::key::Tier;
 use domain::webhook::target::{Target, TargetPolicy};
 use futures::future::BoxFuture;
 use http::HeaderMap;
@@ -86,13 +89,15 @@ async fn post(sender: &WebhookSender, target: &Target) -> Attempt {
     post_for(sender, 1, target).await
 }
 
-/// Posts an event of the user with this number, who has one key.
+/// Posts an event of the user with this number, who has one key of the tier `free`.
 async fn post_for(sender: &WebhookSender, user: u128, target: &Target) -> Attempt {
-    sender.post(endpoint(user, target), HeaderMap::new(), Bytes::from_static(BODY)).await
+    let (limits, body) = (Limits::memory(), Bytes::from_static(BODY));
+    sender.post(limits.budgets(), endpoint(user, target), HeaderMap::new(), body).await
 }
 
 fn endpoint(user: u128, target: &Target) -> Endpoint<'_> {
-    Endpoint { key_id: KeyId(uuid::Uuid::from_u128(user)), url: target.as_str() }
+    let id = uuid::Uuid::from_u128(user);
+    Endpoint { user_id: UserId(id), tier: Tier::Free, key_id: KeyId(id), url: target.as_str() }
 }
 
 fn answered(status: u16) -> PostOutcome {

@@ -114,7 +114,7 @@ async fn an_invalid_certificate_is_rejected_before_anything_is_sent() {
 #[tokio::test]
 async fn an_unknown_certificate_authority_is_rejected() {
     // A machine without any trusted authority cannot create such a sender.
-    let resolver = Arc::new(SystemResolver::default());
+    let resolver = Arc::<SystemResolver>::default();
     let Ok(sender) = WebhookSender::new(TargetPolicy::development(), resolver) else { return };
     let (receiver, _) = receiver(RECEIVER, OK).await;
     for host in ["127.0.0.1", "localhost"] {

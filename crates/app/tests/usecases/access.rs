@@ -68,6 +68,7 @@ const NOT_USE_CASES: &[(&str, &str)] = &[
     ("usage::flush", "a worker"),
     ("webhooks::dispatch_due", "the worker that delivers events"),
     ("webhooks::dial", "connections of the sender"),
+    ("webhooks::find", "lookups of the sender"),
     ("webhooks::over", "connections of the sender"),
     ("webhooks::post", "the worker that delivers events"),
     ("webhooks::read", "connections of the sender"),
@@ -355,17 +356,17 @@ impl World {
                 people::confirm_trade(ctx, person, Country::default(), TradeId(self.id())).await,
             ),
             "redemptions::claim_own" => {
-                past_the_door(redemptions::claim_own(ctx, &caller, Some((self.market, 0))).await)
+                past_the_door(redemptions::claim_own(ctx, person, Some((self.market, 0))).await)
             }
-            "redemptions::list_claiming" => past_the_door(redemptions::list_claiming(ctx, &caller).await),
+            "redemptions::list_claiming" => past_the_door(redemptions::list_claiming(ctx, person).await),
             "faucet::give" => past_the_door(app::faucet::give(ctx, user_id).await),
             "accounts::account_of" => past_the_door(app::accounts::account_of(ctx, user_id).await),
             "accounts::owners" => past_the_door(app::accounts::owners(ctx, user_id).await),
             "people::count_other_owners" => past_the_door(people::count_other_owners(ctx, person, &[]).await),
             "accounts::stored_owners" => past_the_door(app::accounts::stored_owners(ctx, user_id).await),
-            "portfolio::summary" => past_the_door(portfolio::summary(ctx, &caller).await),
+            "portfolio::of_person" => past_the_door(portfolio::of_person(ctx, person).await),
             "portfolio::read_over_time" => {
-                past_the_door(portfolio::read_over_time(ctx, &caller, Timeframe::OneDay).await)
+                past_the_door(portfolio::read_over_time(ctx, person, Timeframe::OneDay).await)
             }
             "portfolio::list_deposits" => {
                 let page = Page { limit: 1, after: None };

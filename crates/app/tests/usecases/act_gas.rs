@@ -8,6 +8,8 @@ use app::AppError;
 use app::config::OwnerActLimits;
 use app::limits::budget::Budget;
 use app::owner_acts::{self, ActOrigin, OwnerActRequest, PreparedAct, WithdrawalAmount};
+use chain::AccountOwner;
+use domain::key::Tier;
 use domain::owner_act::OwnerActStatus;
 use domain::time::{DAY_MS, HOUR_MS};
 use domain::{ErrorCode, Usdc};
@@ -170,4 +172,31 @@ async fn a_refused_signature_gives_its_gas_back() {
         owner_acts::sign(&app.ctx, ada.id, act.id, &signature, origin).await.unwrap_err();
     }
     assert_eq!(used(), before);
+}
+
+#[tokio::test]
+async fn free_users_use_up_no_gas_of_users_of_a_paid_tier() {
+    let app = TestApp::with().budgets(["act-gas.total=0"]).start().await;
+    let (ada, bob) = (app.user("ada").await, app.user("bob").await);
+    app::people::set_tier(&app.ctx, bob.id, Tier::Developer).await.unwrap();
+    let refused = try_act(&app, &ada, &deploys(), "192.0.2.1").await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::RateLimitExceeded);
+    assert_eq!(try_act(&app, &bob, &deploys(), "192.0.2.1").await.unwrap().status, OwnerActStatus::Done);
+}
+
+#[tokio::test]
+async fn leaving_does_not_depend_on_what_strangers_use() {
+    let app = TestApp::with().budgets(["act-gas.total=1000000"]).start().await;
+    let (ada, eve) = (app.user("ada").funded("100").await, app.user("eve").await);
+    try_act(&app, &ada, &deploys(), "192.0.2.1").await.unwrap();
+    let add = |n: u8| OwnerActRequest::AddOwner(AccountOwner::Eoa(Address::repeat_byte(n)));
+    let mut acts = 0;
+    while try_act(&app, &eve, &add(acts + 1), "198.51.100.1").await.is_ok() {
+        acts += 1;
+        assert!(acts < 15, "the gas of a day ends before the owners of an account");
+    }
+    let refused = try_act(&app, &ada, &add(1), "192.0.2.1").await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::RateLimitExceeded);
+    let left = try_act(&app, &ada, &everything_or_some(0), "192.0.2.1").await.unwrap();
+    assert_eq!(left.status, OwnerActStatus::Done);
 }

@@ -47,22 +47,22 @@ fn clients(scope: Scope) -> (Vec<Client>, Option<Client>) {
 
 /// Uses a budget once, like the code that it protects.
 async fn use_once(limits: &Limits, budget: Budget, client: Client) -> Result<Option<Place>, AppError> {
-    let budgets = limits.budgets();
+    let (budgets, ip) = (limits.budgets(), client.ip.unwrap());
     match budget {
         Budget::Requests => {
-            let decision = limits.take_address(client.ip, START);
+            let decision = limits.take_address(ip, START);
             assert_eq!(decision.rate.allowed, decision.refused.is_none(), "{decision:?}");
             decision.refused.map_or(Ok(None), |refused| Err(refused.into()))
         }
         Budget::Routes => {
-            let decision = limits.take_route(client.ip, "/route", 1, START).await?;
+            let decision = limits.take_route(ip, "/route", 1, START).await?;
             decision.refused.map_or(Ok(None), |refused| Err(refused.into()))
         }
         Budget::FailedSignIns => {
-            if let Some(until) = limits.shut_out(FailureKind::ApiKey, client.ip, START).await? {
+            if let Some(until) = limits.shut_out(FailureKind::ApiKey, ip, START).await? {
                 return Err(app::limits::shut_out(until, START));
             }
-            limits.fail(FailureKind::ApiKey, client.ip, START).await?;
+            limits.fail(FailureKind::ApiKey, ip, START).await?;
             Ok(None)
         }
         _ => match budget.counting() {
@@ -169,6 +169,38 @@ async fn redis_counts_amounts_like_the_pure_window() {
     }
 }
 
+/// Uses with a multiple of the share go on when it is used up, and are given back from beyond it.
+async fn assert_multiples_go_beyond_a_share(limits: Limits) {
+    let limits = limits.with_budgets(only(Budget::Trades, Scope::User), Arc::default());
+    let (budgets, ada) = (limits.budgets(), client("192.0.2.1", 1));
+    let single = async || budgets.spend(Budget::Trades, ada, START).await;
+    let double = async |amount| budgets.spend_multiple(Budget::Trades, ada, (amount, 2), START).await;
+    single().await.unwrap();
+    double(2 * LIMIT).await.unwrap_err();
+    double(2 * LIMIT - 1).await.unwrap();
+    double(1).await.unwrap_err();
+    single().await.unwrap_err();
+    for given in [1, LIMIT - 1] {
+        budgets.give_back(Budget::Trades, ada, given, START).await;
+    }
+    single().await.unwrap_err();
+    budgets.give_back(Budget::Trades, ada, 1, START).await;
+    single().await.unwrap();
+    single().await.unwrap_err();
+    double(LIMIT).await.unwrap();
+}
+
+#[tokio::test]
+async fn uses_with_a_multiple_go_beyond_a_share_in_memory() {
+    assert_multiples_go_beyond_a_share(Limits::memory()).await;
+}
+
+#[tokio::test]
+async fn uses_with_a_multiple_go_beyond_a_share_on_redis() {
+    let Some(redis) = TestRedis::start().await else { return };
+    assert_multiples_go_beyond_a_share(redis.limits()).await;
+}
+
 #[test]
 fn a_dropped_place_is_free_again_and_a_refusal_takes_nothing() {
     let limits = Limits::memory().with_budgets(only(Budget::Feed, Scope::Network), Arc::default());
@@ -219,4 +251,24 @@ fn metrics_show_the_limit_and_the_largest_use_of_each_share() {
     limits.record_uses(START);
     let line = r#"foretell_budget_used{budget="streams",scope="network"} 0"#;
     assert!(metrics.text().contains(line));
+}
+
+#[test]
+fn streams_of_strangers_leave_connections_to_requests() {
+    let total = BudgetSetting { budget: Budget::Connections, scope: Scope::Total, share: Share::new(8) };
+    let limits = Limits::memory().with_budgets(BudgetShares::default().with([total]), Arc::default());
+    let enter = |budget, n: u8| limits.budgets().enter(budget, client(&format!("10.{n}.0.1"), u128::from(n)));
+    let mut open = Vec::new();
+    for n in 0..2 {
+        for budget in [Budget::Streams, Budget::MarketStreams, Budget::Feed] {
+            open.push(enter(budget, n).unwrap());
+        }
+    }
+    for budget in [Budget::Streams, Budget::MarketStreams, Budget::Feed] {
+        let refused = enter(budget, 2).unwrap_err();
+        assert_eq!((refused.budget, refused.scope, refused.limit), (budget, Scope::Total, 6));
+    }
+    open.push(enter(Budget::PaidFeed, 2).unwrap());
+    drop(open);
+    drop(enter(Budget::Streams, 2).unwrap());
 }

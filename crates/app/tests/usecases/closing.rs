@@ -135,7 +135,7 @@ impl Walk {
 
     /// Asserts that Ada holds nothing that is worth anything, wherever she or others look.
     async fn assert_closed(&self) {
-        let Scene { app, ada, key, .. } = &self.scene;
+        let Scene { app, ada, .. } = &self.scene;
         for position in self.positions().await {
             let place = format!("outcome {} of {}", position.held.outcome_index, self.name);
             assert!(!position.is_open(), "{place} is open");
@@ -159,7 +159,7 @@ impl Walk {
             .unwrap();
         assert!(holders.iter().all(|holder| holder.account != account), "{}: {holders:?}", self.name);
         assert!(open.iter().all(|position| !position.is_open()), "{}: {open:?}", self.name);
-        claim_own(&app.ctx, &key.caller, None).await.unwrap();
+        claim_own(&app.ctx, &app.person_of(ada).await, None).await.unwrap();
         app.run_workers().await;
         app.assert_ledger_equals_chain().await;
     }
@@ -210,7 +210,7 @@ async fn settle(app: TestApp, outcomes: usize, seed: u64, end: End) {
         End::Cancelled => app.cancel(walk.market).await,
     }
     app.run_workers().await;
-    claim_own(&app.ctx, &key.caller, None).await.unwrap();
+    claim_own(&app.ctx, &app.person_of(ada).await, None).await.unwrap();
     app.run_workers().await;
     walk.assert_closed().await;
 }

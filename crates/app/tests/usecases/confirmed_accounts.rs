@@ -8,12 +8,13 @@ use app::passkeys::{NewCredential, Proof, WalletProof};
 use app::people::{self, Country, SignUp, sign_up};
 use app::sessions::{self, Person, SignedIn};
 use app::{AccountChoice, AppError, PersonError};
-use chain::Signer;
+use chain::{Signer, calls};
 use domain::ErrorCode;
 use domain::ids::CredentialId;
 use domain::owner_act::OwnerActStatus;
 use domain::passkey::ChallengePurpose;
 use domain::session::SessionToken;
+use domain::time::MINUTE_MS;
 use store::Store;
 use testkit::{RpcFault, TestApp, TestUser, device};
 
@@ -68,6 +69,20 @@ async fn add_owner(app: &TestApp, user: &TestUser, owner: &Signer) {
 async fn remove_owner(app: &TestApp, user: &TestUser, owner: &Signer) {
     let act = app.act(user, &OwnerActRequest::RemoveOwner(owner.owner())).await;
     assert_eq!(act.status, OwnerActStatus::Done, "{act:?}");
+}
+
+/// An account whose second owner was removed by a batch that did not pass through the service. Returns
+/// the account, the removed wallet and its open session.
+async fn removed_on_chain(app: &TestApp) -> (TestUser, Signer, SignedIn) {
+    let (first, lost) = (wallet(app), wallet(app));
+    let (ada, user) = person(app, &first).await;
+    add_wallet(app, &ada, &lost).await;
+    add_owner(app, &user, &lost).await;
+    accounts::owners(&app.ctx, user.id).await.unwrap();
+    let proof = app.sign_text(&lost, ChallengePurpose::SignIn, None).await;
+    let open = sessions::sign_in(&app.ctx, &Proof::Wallet(proof), None, &device()).await.unwrap();
+    app.as_owner(&user, user.account, calls::remove_owner(&lost.owner())).await;
+    (user, lost, open)
 }
 
 fn is_unknown<T>(refused: &Result<T, PersonError>) -> bool {
@@ -170,6 +185,31 @@ store::on_each_engine! {
         accounts::owners(&app.ctx, user.id).await.unwrap();
         assert!(!is_open(&token).await);
         assert!(is_open(&kept).await);
+    }
+
+    async fn an_owner_that_was_removed_without_this_service_is_out(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        // Each case is the first to read the owners after the removal.
+        let (_, lost, _) = removed_on_chain(&app).await;
+        assert!(is_unknown(&try_sign_in(&app, &lost).await));
+
+        let (user, lost, open) = removed_on_chain(&app).await;
+        let proof = app.sign_text(&lost, ChallengePurpose::StepUp, Some(user.id)).await;
+        let person = app.person(&open).await;
+        let renewed = sessions::step_up(&app.ctx, &person, &Proof::Wallet(proof), &device()).await;
+        assert!(is_unknown(&renewed), "{renewed:?}");
+
+        let (user, _, open) = removed_on_chain(&app).await;
+        let person = app.person(&open).await;
+        person.require_step_up(app.ctx.now()).unwrap();
+        let proof = app.sign_text(&wallet(&app), ChallengePurpose::AddKey, Some(user.id)).await;
+        let added = people::add_credential(&app.ctx, &person, &NewCredential::Wallet(proof), None).await;
+        assert!(matches!(added, Err(PersonError::SignedOut)), "{added:?}");
+
+        let (_, _, open) = removed_on_chain(&app).await;
+        app.clock.advance(MINUTE_MS);
+        let found = sessions::find(&app.ctx, open.token.expose(), device().ip).await.unwrap();
+        assert!(found.is_none(), "the session ends with its next use");
     }
 
     async fn a_wallet_that_only_signs_in_stays_signed_in_when_the_owners_change(store: Store) {
@@ -308,8 +348,28 @@ store::on_each_engine! {
         let id = add_wallet(&app, &ada, &key).await;
         add_owner(&app, &user, &paper).await;
         remove_owner(&app, &user, &first).await;
-        let refused = people::remove_credential(&app.ctx, &ada, id).await.unwrap_err();
+        let entered = try_sign_in(&app, &key).await.unwrap();
+        let refused = people::remove_credential(&app.ctx, &entered, id).await.unwrap_err();
         assert!(matches!(refused, PersonError::LastCredential), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn while_no_node_answers_an_owner_signs_in_and_adds_no_key() {
+    let app = TestApp::with().nodes(1).start().await;
+    let ada = wallet(&app);
+    let (signed_up, _) = person(&app, &ada).await;
+    app.proxies[0].set(RpcFault::Refused).await;
+    let entered = try_sign_in(&app, &ada).await.unwrap();
+    assert!(matches!(entered.require_step_up(app.ctx.now()), Err(PersonError::StepUpRequired)));
+    people::pause_trading(&app.ctx, &entered).await.unwrap();
+    let proof = app.sign_text(&ada, ChallengePurpose::StepUp, Some(entered.user_id())).await;
+    let renewed = sessions::step_up(&app.ctx, &entered, &Proof::Wallet(proof), &device()).await;
+    let new = app.sign_text(&wallet(&app), ChallengePurpose::AddKey, Some(entered.user_id())).await;
+    let added = people::add_credential(&app.ctx, &signed_up, &NewCredential::Wallet(new), None).await;
+    for refused in [renewed.map(drop), added.map(drop)] {
+        let Err(PersonError::App(AppError { code, .. })) = &refused else { panic!("{refused:?}") };
+        assert_eq!(*code, ErrorCode::DependencyUnavailable);
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use app::AppError;
 use app::caller::Caller;
-use app::keys::{IssueKey, authenticate, revoke};
+use app::keys::{IssueKey, authenticate, list_own, revoke};
+use app::{AppError, people};
 use domain::key::{Environment, LimitOverrides, PlaintextKey, Scope, Scopes, Tier};
 use domain::time::HOUR_MS;
 use domain::{ErrorCode, Usdc};
@@ -40,6 +40,23 @@ store::on_each_engine! {
         let last = if wrong.pop() == Some('A') { 'B' } else { 'A' };
         wrong.push(last);
         assert_eq!(code(call(&app, &wrong)).await, ErrorCode::ApiKeyInvalid);
+    }
+
+    async fn a_key_that_works_is_listed_and_paused_however_many_were_revoked(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let ada = app.user("ada").await;
+        let revoke_all = "UPDATE keys SET revoked_at_ms = 1 WHERE kind = 'api'";
+        for _ in 0..201 {
+            for _ in 0..5 {
+                app.disabled_key(&ada, Tier::Mm).await;
+            }
+            app.ctx.store.write(revoke_all, |tx, sql| Box::pin(tx.exec(sql, &[]))).await.unwrap();
+        }
+        let id = app.disabled_key(&ada, Tier::Mm).await.caller.key.id;
+        people::pause_trading(&app.ctx, &app.person_of(&ada).await).await.unwrap();
+        let listed = list_own(&app.ctx, ada.id).await.unwrap();
+        let listed: Vec<_> = listed.iter().map(|key| (key.id, key.paused_at.is_some())).collect();
+        assert_eq!(listed, [(id, true)]);
     }
 
     async fn a_revocation_takes_effect_at_once_and_is_idempotent(store: Store) {

@@ -75,6 +75,7 @@ mod storage;
 mod supervision;
 mod sync;
 mod traces;
+mod trade_budgets;
 mod trading;
 mod usage;
 mod user_log;

@@ -160,7 +160,7 @@ store::on_each_engine! {
         assert_eq!(claimable_outcomes(&app, &key, market).await, [0]);
         let automatic = key.redeem(&market, 1).await.unwrap_err();
         assert_eq!(automatic.code, ErrorCode::RedemptionsNotEnabled);
-        app::redemptions::claim_own(&app.ctx, &key.caller, None).await.unwrap();
+        app::redemptions::claim_own(&app.ctx, &app.person_of(&ada).await, None).await.unwrap();
         app.run_workers().await;
         assert_eq!(app.tokens(&ada, market, 0).await, Wad::ZERO);
         app.assert_ledger_equals_chain().await;

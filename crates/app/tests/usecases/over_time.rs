@@ -12,7 +12,8 @@ use crate::scene::Scene;
 const HOUR_MS: i64 = 3_600_000;
 
 async fn last_day(scene: &Scene) -> PortfolioOverTime {
-    read_over_time(&scene.app.ctx, &scene.key.caller, Timeframe::OneDay).await.unwrap()
+    let person = scene.app.person_of(&scene.ada).await;
+    read_over_time(&scene.app.ctx, &person, Timeframe::OneDay).await.unwrap()
 }
 
 fn last(read: &PortfolioOverTime) -> PortfolioPoint {

@@ -135,6 +135,17 @@ store::on_each_engine! {
         assert_done(&app.stored_act(act.id).await);
     }
 
+    async fn an_owners_trade_is_not_prepared_while_the_route_of_trades_is_disabled(store: Store) {
+        let Scene { app, ada, market, .. } = Scene::on(store).await;
+        let order = OwnerOrder::Buy { usdc: Usdc::from_whole(5), min_tokens: Wad::ONE };
+        let buy = OwnerActRequest::Trade { market_id: market.id, outcome_index: 0, order };
+        let switch = |setting| kill_switches::set(&app.ctx, "POST /v1/trades", setting, "Olga", None);
+        switch(Setting::Off).await.unwrap();
+        assert_eq!(refusal(&app, &ada, &buy).await.code, ErrorCode::RouteDisabled);
+        switch(Setting::On).await.unwrap();
+        assert_done(&app.act(&ada, &buy).await);
+    }
+
     async fn an_owner_sets_caps_within_the_keys_limits(store: Store) {
         let Scene { app, ada, key, .. } = Scene::on(store).await;
         let id = key.caller.key.id;

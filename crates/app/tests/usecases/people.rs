@@ -5,12 +5,12 @@ use app::admin::{self, AdminRequest, ServiceStep};
 use app::audit_log::{self, Filter};
 use app::limits::FailureKind;
 use app::passkeys::{NewCredential, Proof, check_relying_party, issue_challenge};
-use app::people::{self, Country, SignUp, sign_up};
+use app::people::{self, Country, NewApiKey, SignUp, sign_up};
 use app::sessions::{self, Person};
 use app::user_log;
 use domain::ErrorCode;
 use domain::credential::{CredentialKind, Role};
-use domain::key::Tier;
+use domain::key::{IpAllowlist, Scopes, Tier};
 use domain::passkey::{Challenge, ChallengePurpose, PasskeyRefusal, RelyingParty, SoftKey};
 use domain::time::{DAY_MS, HOUR_MS, MINUTE_MS};
 use futures::future::join_all;
@@ -182,11 +182,8 @@ store::on_each_engine! {
     async fn a_removed_owner_no_longer_signs_in(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let (mut key, person) = app.sign_up().await;
-        let input = (person.user_id(), vec![format!("0x{}", "ab".repeat(20))]);
-        let replaced = app.ctx.store.write(input, |tx, (id, owners)| {
-            Box::pin(store::users::replace_owners(tx, *id, owners))
-        });
-        replaced.await.unwrap();
+        let wallet = chain::Signer::random(app.ctx.random()).unwrap();
+        app.replace_passkey(&person, &mut key, &wallet).await;
         let refused = sign_in_with(&app, &mut key).await.unwrap_err();
         assert!(matches!(refused, PersonError::UnknownCredential), "{refused:?}");
     }
@@ -433,6 +430,54 @@ async fn what_a_user_changes_is_in_the_users_log_without_secrets() {
         people::rename(&app.ctx, &person, " ").await.unwrap_err().to_string().split(':').next(),
         Some("VALIDATION_FAILED")
     );
+}
+
+#[tokio::test]
+async fn a_new_passkey_confirms_no_act_of_an_admin_for_a_day() {
+    let app = TestApp::new().await;
+    let signed_in = app.try_sign_up(&mut app.soft_key()).await.unwrap();
+    let id = signed_in.session.user_id;
+    people::set_role(&app.ctx, id, Role::Admin).await.unwrap();
+    let admin = app.person(&signed_in).await;
+    let mut added = app.soft_key();
+    let new = app.register(&mut added, ChallengePurpose::AddKey, Some(id)).await;
+    people::add_credential(&app.ctx, &admin, &new, None).await.unwrap();
+    let mut halt = async || {
+        let (name, reason) = (app::kill_switches::TRADING.to_owned(), "incident".to_owned());
+        let halt = AdminRequest::Service(ServiceStep::Switch { name, is_off: true, reason });
+        let act = admin::prepare(&app.ctx, &admin, &halt).await.unwrap();
+        let proof = Proof::Passkey(added.assert(&act.challenge.to_bytes()));
+        admin::confirm(&app.ctx, &admin, act.id, &proof, device().ip).await
+    };
+    let refused = halt().await.unwrap_err().to_string();
+    assert!(refused.starts_with("VALIDATION_FAILED"), "{refused}");
+    app.clock.advance(DAY_MS);
+    halt().await.unwrap();
+    assert!(app.ctx.process.switches.is_trading_halted());
+}
+
+#[tokio::test]
+async fn names_have_no_control_characters() {
+    let app = TestApp::new().await;
+    let (_, person) = app.sign_up().await;
+    let own = credentials(&app, &person).await[0].id;
+    for name in ["eve\u{1b}]0;x\u{7}", "eve\r\nadmin", "eve\u{9b}31m", "eve\u{202e}nimda"] {
+        let wanted = NewApiKey {
+            name: name.to_owned(),
+            scopes: Scopes::all(),
+            expires_at: None,
+            ip_allowlist: IpAllowlist::default(),
+            webhook_url: None,
+            is_agent: false,
+        };
+        for refused in [
+            people::rename(&app.ctx, &person, name).await.unwrap_err().to_string(),
+            people::rename_credential(&app.ctx, &person, own, name).await.unwrap_err().to_string(),
+            people::issue_api_key(&app.ctx, &person, app.ctx.uuid(), wanted).await.unwrap_err().to_string(),
+        ] {
+            assert!(refused.starts_with("VALIDATION_FAILED"), "{name:?}: {refused}");
+        }
+    }
 }
 
 #[tokio::test]

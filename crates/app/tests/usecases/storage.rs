@@ -72,3 +72,16 @@ async fn a_process_whose_chain_accepts_no_writes_is_unready() {
     let faults = ctx.process.serving.faults(ctx.now());
     assert!(matches!(&faults[..], [ServingFault::Storage(Storage::Chain, _)]), "{faults:?}");
 }
+
+#[tokio::test]
+async fn a_process_whose_write_ahead_log_is_gone_is_unready() {
+    let (app, folder) = (TestApp::new().await, TestFolder::create());
+    let ctx = app.ctx_on_chain_file(&folder.path().join("chain.db"));
+    let watcher = StorageWatcher::new(&ctx);
+    watcher.tick(&ctx).await.unwrap();
+    assert_eq!(ctx.process.serving.faults(ctx.now()), []);
+    std::fs::remove_file(folder.path().join("chain.db-wal")).unwrap();
+    watcher.tick(&ctx).await.unwrap();
+    let faults = ctx.process.serving.faults(ctx.now());
+    assert!(matches!(&faults[..], [ServingFault::Storage(Storage::Chain, _)]), "{faults:?}");
+}

@@ -80,6 +80,41 @@ store::on_each_engine! {
         };
         assert_eq!(people::list_credentials(&app.ctx, &person).await.unwrap().len(), 1);
     }
+
+    async fn a_wallet_that_signs_in_confirms_nothing_if_the_user_has_a_passkey(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let (mut key, person) = app.sign_up().await;
+        let (user_id, wallet) = (person.user_id(), wallet(&app));
+        let proof = app.sign_text(&wallet, ChallengePurpose::AddKey, Some(user_id)).await;
+        people::add_credential(&app.ctx, &person, &NewCredential::Wallet(proof), None).await.unwrap();
+        let proof = app.sign_text(&wallet, ChallengePurpose::SignIn, None).await;
+        let signed_in = sign_in_with(&app.ctx, proof).await.unwrap();
+        let entered = app.person(&signed_in).await;
+        assert_eq!((entered.user_id(), &entered.session().times), (user_id, &signed_in.session.times));
+        let add = async |person: &Person| {
+            let new = app.register(&mut app.soft_key(), ChallengePurpose::AddKey, Some(user_id)).await;
+            people::add_credential(&app.ctx, person, &new, None).await
+        };
+        let refused = add(&entered).await.unwrap_err();
+        assert!(matches!(refused, PersonError::StepUpRequired), "{refused:?}");
+        let refused = step_up(&app, &entered, &wallet, user_id).await.unwrap_err();
+        assert!(matches!(refused, PersonError::PasskeyRequired), "{refused:?}");
+        let renewed = app.try_step_up(&entered, &mut key).await.unwrap();
+        add(&app.person(&renewed).await).await.unwrap();
+    }
+
+    async fn a_passkey_that_no_longer_signs_in_keeps_no_wallet_from_stepping_up(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let (mut key, person) = app.sign_up().await;
+        let (user_id, wallet) = (person.user_id(), wallet(&app));
+        let proof = app.sign_text(&wallet, ChallengePurpose::AddKey, Some(user_id)).await;
+        people::add_credential(&app.ctx, &person, &NewCredential::Wallet(proof), None).await.unwrap();
+        app.replace_passkey(&person, &mut key, &wallet).await;
+        let proof = app.sign_text(&wallet, ChallengePurpose::SignIn, None).await;
+        let entered = app.person(&sign_in_with(&app.ctx, proof).await.unwrap()).await;
+        entered.require_step_up(app.ctx.now()).unwrap();
+        step_up(&app, &entered, &wallet, user_id).await.unwrap();
+    }
 }
 
 #[tokio::test]

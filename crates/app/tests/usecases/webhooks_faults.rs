@@ -1,6 +1,7 @@
 //! Deliveries when receivers, senders and processes fail.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use app::webhooks::set_webhook_url;
 use app::webhooks::{Dispatcher, dispatch_due};
@@ -199,6 +200,59 @@ store::on_each_engine! {
         held.release();
         dispatcher.release(&scene.app.ctx).await.unwrap();
         assert_eq!((scene.receiver.kinds(), elsewhere.kinds()), (vec!["trade.completed".to_owned()], vec!["trade.completed".to_owned()]));
+    }
+
+    async fn a_slow_receiver_gives_its_slot_to_a_queue_that_waits(store: Store) {
+        let scene = WebhookScene::on(store).await;
+        let ctx = &scene.app.ctx;
+        let elsewhere = scene.app.receiver().await;
+        let other = scene.app.key_to(&scene.ada, Tier::Mm, &elsewhere).await;
+        scene.traded().await;
+        scene.traded().await;
+        let (first, second) = (scene.receiver.hold(200), scene.receiver.hold(200));
+        let dispatcher = Dispatcher::new(Arc::clone(&scene.app.workers.sender), 1);
+        dispatcher.tick(ctx).await.unwrap();
+        first.reached().await;
+        let next = elsewhere.hold(200);
+        other.buy(&scene.market, 0, "1").await;
+        scene.app.workers.execute(ctx).await;
+        scene.app.workers.synchronise(ctx).await;
+        scene.later(5_000);
+        first.release();
+        // The queue of the slow receiver has one more event, which is due.
+        let mut looks = tokio::time::interval(Duration::from_millis(5));
+        let is_next = async {
+            loop {
+                dispatcher.tick(ctx).await.unwrap();
+                tokio::select! {
+                    () = next.reached() => return,
+                    _ = looks.tick() => {}
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), is_next).await.expect("the other queue gets the slot");
+        assert_eq!(scene.receiver.take().len(), 1);
+        next.release();
+        second.release();
+        dispatcher.release(ctx).await.unwrap();
+    }
+
+    async fn a_former_receivers_running_attempt_decides_nothing(store: Store) {
+        let scene = WebhookScene::on(store).await;
+        let ctx = &scene.app.ctx;
+        let elsewhere = scene.app.receiver().await;
+        scene.traded().await;
+        let held = scene.receiver.hold(410);
+        let dispatcher = Dispatcher::new(Arc::clone(&scene.app.workers.sender), 8);
+        dispatcher.tick(ctx).await.unwrap();
+        held.reached().await;
+        set_webhook_url(ctx, scene.key.caller.key.id, Some(elsewhere.url.clone())).await.unwrap();
+        // The former receiver has not answered yet.
+        assert_eq!((scene.dispatch().await, elsewhere.take().len()), (1, 1));
+        held.release();
+        dispatcher.release(ctx).await.unwrap();
+        let delivery = scene.delivery().await;
+        assert_eq!((delivery.status, delivery.attempts), (DeliveryStatus::Delivered, 1));
     }
 
     async fn a_key_without_its_url_delivers_nothing_and_reports_it(store: Store) {

@@ -4,13 +4,16 @@
 use app::cleanup::Cleaner;
 use app::feed::{FeedStart, read};
 use app::worker::Worker;
+use app::{PersonError, people, webhooks};
+use domain::ErrorCode;
 use domain::event::EventKind;
+use domain::key::Tier;
 use domain::time::DAY_MS;
 use domain::webhook::DeliveryStatus;
 use store::events::FeedRange;
 use store::webhooks::Redelivered;
 use store::{Store, StoreError};
-use testkit::Reply;
+use testkit::{Reply, TestApp};
 
 use crate::webhooks::WebhookScene;
 
@@ -49,6 +52,26 @@ store::on_each_engine! {
         scene.exec("UPDATE keys SET revoked_at_ms = 1").await;
         scene.app.run_workers().await;
         assert_eq!(scene.receiver.take().len(), 1);
+    }
+
+    async fn an_event_of_a_revoked_key_is_not_sent_again(store: Store) {
+        let scene = WebhookScene::on(store).await;
+        scene.traded().await;
+        scene.dispatch().await;
+        scene.receiver.take();
+        let (ctx, delivery) = (&scene.app.ctx, scene.delivery().await);
+        let other = scene.app.disabled_key(&scene.ada, Tier::Mm).await;
+        let person = scene.app.person_of(&scene.ada).await;
+        people::revoke_api_key(ctx, &person, delivery.key_id).await.unwrap();
+        let by_key = webhooks::redeliver(ctx, &other.caller, delivery.event_id).await.unwrap_err();
+        assert_eq!(by_key.code, ErrorCode::WebhookNotConfigured);
+        assert!(by_key.detail.contains("revoked"), "{by_key}");
+        let by_person = people::redeliver_event(ctx, &person, delivery.event_id).await.unwrap_err();
+        let PersonError::App(by_person) = by_person else { panic!("{by_person:?}") };
+        assert_eq!((by_person.code, by_person.detail), (by_key.code, by_key.detail));
+        let test = webhooks::send_test(ctx, &scene.key.caller).await.unwrap_err();
+        assert_eq!(test.code, ErrorCode::WebhookNotConfigured);
+        assert_eq!((scene.dispatch().await, scene.receiver.take().len()), (0, 0));
     }
 
     async fn a_replay_is_queued_last_and_has_its_own_attempts(store: Store) {
@@ -106,6 +129,60 @@ store::on_each_engine! {
         assert_eq!(count(&scene, "SELECT COUNT(*) FROM delivery_attempts").await, 1);
         assert_eq!(extent(&scene).await.pruned, extent(&scene).await.last);
         scene.app.assert_events_tell_what_happened().await;
+    }
+
+    async fn test_events_are_deleted_with_their_deliveries_after_31_days(store: Store) {
+        let scene = WebhookScene::on(store).await;
+        scene.receiver.next([Reply::Status(200), Reply::Status(400)]);
+        for _ in 0..2 {
+            webhooks::send_test(&scene.app.ctx, &scene.key.caller).await.unwrap();
+        }
+        scene.traded().await;
+        scene.dispatch().await;
+        let tests = "SELECT COUNT(*) FROM events WHERE kind = 'webhook.test'";
+        let attempts = "SELECT COUNT(*) FROM delivery_attempts";
+        // The trade's event is a millisecond younger than the tests.
+        scene.later(31 * DAY_MS - 1);
+        Cleaner.tick(&scene.app.ctx).await.unwrap();
+        assert_eq!((count(&scene, tests).await, count(&scene, attempts).await), (2, 3));
+        scene.later(1);
+        Cleaner.tick(&scene.app.ctx).await.unwrap();
+        assert_eq!((count(&scene, tests).await, count(&scene, attempts).await), (0, 1));
+        assert_eq!(count(&scene, "SELECT COUNT(*) FROM archived_events").await, 0);
+        assert_eq!(scene.delivery().await.status, DeliveryStatus::Delivered);
+        assert!(extent(&scene).await.pruned >= 2);
+    }
+
+    async fn a_test_event_that_is_sent_again_is_not_deleted(store: Store) {
+        let scene = WebhookScene::on(store).await;
+        webhooks::send_test(&scene.app.ctx, &scene.key.caller).await.unwrap();
+        scene.dispatch().await;
+        scene.later(31 * DAY_MS + 1);
+        assert!(matches!(scene.redeliver(&scene.delivery().await).await, Redelivered::Queued(_)));
+        Cleaner.tick(&scene.app.ctx).await.unwrap();
+        scene.dispatch().await;
+        assert_eq!((scene.delivery().await.replays, scene.receiver.take().len()), (1, 2));
+        Cleaner.tick(&scene.app.ctx).await.unwrap();
+        assert!(scene.deliveries().await.is_empty());
+    }
+
+    async fn a_free_user_sends_a_limited_number_of_test_events_a_day(store: Store) {
+        let app = TestApp::with().on(store).budgets(["webhook-tests.user=2"]).start().await;
+        let receiver = app.receiver().await;
+        let ada = app.user("ada").await;
+        let (free, paid) =
+            (app.key_to(&ada, Tier::Free, &receiver).await, app.key_to(&ada, Tier::Mm, &receiver).await);
+        for _ in 0..2 {
+            webhooks::send_test(&app.ctx, &free.caller).await.unwrap();
+        }
+        // The page's button and the API use the same number.
+        let person = app.person_of(&ada).await;
+        let refused = people::send_api_key_test(&app.ctx, &person, free.caller.key.id).await.unwrap_err();
+        let PersonError::App(refused) = refused else { panic!("{refused:?}") };
+        assert_eq!(refused.code, ErrorCode::RateLimitExceeded);
+        webhooks::send_test(&app.ctx, &paid.caller).await.unwrap();
+        app.clock.advance(2 * DAY_MS);
+        people::send_api_key_test(&app.ctx, &person, free.caller.key.id).await.unwrap();
     }
 
     async fn reading_from_the_oldest_event_survives_pruning(store: Store) {

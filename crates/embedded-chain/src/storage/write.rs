@@ -7,6 +7,7 @@ use alloy_primitives::U256;
 use parking_lot::Mutex;
 use rusqlite::{Connection, TransactionBehavior, params};
 
+use super::LAYOUT;
 use crate::account::{AccountChange, AccountView};
 use crate::error::EmbeddedError;
 use crate::state::StagedBlock;
@@ -45,11 +46,13 @@ pub(crate) struct WriteProbe {
 }
 
 impl WriteProbe {
-    /// Commits a change that changes nothing. Its commit needs the disk like any other.
+    /// Commits a change that changes nothing. Its commit needs the disk like any other: SQLite writes no
+    /// page for a row that stays equal, but it writes the first page whenever the version is set.
     pub fn write(&self) -> Result<(), EmbeddedError> {
         let mut connection = self.connection.lock();
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute("UPDATE chain SET chain_id = chain_id", [])?;
+        transaction.pragma_update(None, "user_version", LAYOUT)?;
         transaction.commit()?;
         Ok(())
     }

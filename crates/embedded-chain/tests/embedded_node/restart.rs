@@ -46,6 +46,21 @@ fn another_genesis_is_ignored_but_another_chain_id_is_rejected() {
 }
 
 #[test]
+fn every_proof_of_a_write_is_written_to_the_log() {
+    let folder = Folder::new();
+    let world = World::open(&folder.chain());
+    let log = folder.chain().with_extension("sqlite-wal");
+    let length = || std::fs::metadata(&log).unwrap().len();
+    let mut before = length();
+    for _ in 0..3 {
+        world.node.probe_write().unwrap();
+        let after = length();
+        assert!(after > before, "{before} {after}");
+        before = after;
+    }
+}
+
+#[test]
 fn the_same_history_makes_the_same_hashes() {
     let [first, second] = [World::in_memory(), World::in_memory()].map(|world| {
         let contract = world.deploy();

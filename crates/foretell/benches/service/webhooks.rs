@@ -8,12 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use app::encryption::SealingKeys;
+use app::limits::Limits;
 use app::webhooks::sender::{Endpoint, SystemResolver, WebhookSender};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
 use domain::event::{self, EventKind, TestData};
 use domain::ids::{EventId, KeyId, UserId};
+use domain::key::Tier;
 use domain::time::SystemClock;
 use domain::webhook::target::TargetPolicy;
 use domain::webhook::{Delivery, WebhookSecret};
@@ -218,7 +220,8 @@ async fn sent(bare: &Bare, times: Times) -> Sample {
     let mut tasks = JoinSet::new();
     for number in 0..CONNECTIONS {
         let (sender, url, secret) = (Arc::clone(&sender), Arc::clone(&url), Arc::clone(&secret));
-        let key_id = KeyId(uuid::Uuid::from_u128(number as u128));
+        let id = uuid::Uuid::from_u128(number as u128);
+        let (user_id, key_id, limits) = (UserId(id), KeyId(id), Limits::memory());
         tasks.spawn(async move {
             let mut count = 0;
             while Instant::now() < end {
@@ -233,7 +236,8 @@ async fn sent(bare: &Bare, times: Times) -> Sample {
                         (HeaderName::from_static(name), HeaderValue::try_from(value).expect("a header"))
                     })
                     .collect();
-                let attempt = sender.post(Endpoint { key_id, url: &url }, headers, body).await;
+                let endpoint = Endpoint { user_id, tier: Tier::Mm, key_id, url: &url };
+                let attempt = sender.post(limits.budgets(), endpoint, headers, body).await;
                 assert!(attempt.answer_head.is_none(), "the receiver says nothing");
                 count += 1;
             }

@@ -14,9 +14,11 @@ mod web_app;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{FromArgMatches, Parser, Subcommand};
 use store::publication::PublicationName;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::config::{ResolvedConfig, Settings};
 use crate::reload::ConfigSource;
@@ -100,14 +102,25 @@ enum ConfigCommand {
 /// Runs the program. Here and not in `main`, so that the code of all commands is compiled once.
 pub fn run() -> ExitCode {
     let cli = Cli::from_arguments();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("foretell: {error}");
             return ExitCode::FAILURE;
         }
     };
-    runtime.block_on(cli.run())
+    run_to_end(runtime, cli.run())
+}
+
+/// The time that threads have to end after the command, which has waited for all work that matters.
+const LAST_THREADS: Duration = Duration::from_secs(1);
+
+/// Runs a command. Dropping the runtime would wait for every thread, such as a lookup of a name that a
+/// name server keeps waiting for a minute, and no successor could start meanwhile.
+fn run_to_end<T>(runtime: Runtime, command: impl Future<Output = T>) -> T {
+    let result = runtime.block_on(command);
+    runtime.shutdown_timeout(LAST_THREADS);
+    result
 }
 
 impl Cli {
@@ -174,5 +187,27 @@ impl Cli {
             Command::Config(ConfigCommand::Secrets { file }) => config_check::write_secrets(&config, &file),
             Command::Admin(args) => admin::run(*args, config, actor).await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::Instant;
+
+    #[test]
+    fn a_thread_that_does_not_end_does_not_keep_the_process() {
+        let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
+        let (held, released) = mpsc::channel::<()>();
+        let began = Instant::now();
+        let code = run_to_end(runtime, async move {
+            // Like a lookup of a name. It does not end before this test.
+            tokio::task::spawn_blocking(move || released.recv());
+            7
+        });
+        assert_eq!(code, 7);
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        drop(held);
     }
 }

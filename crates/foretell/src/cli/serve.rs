@@ -19,6 +19,7 @@ use crate::secrets::Secrets;
 use crate::service_file::ServiceFile;
 use crate::start_checks;
 use crate::start_error::StartError;
+use crate::storage_files;
 
 /// The log level if none is configured.
 const LOG_LEVEL: &str = "info";
@@ -31,7 +32,10 @@ pub async fn run(config: ResolvedConfig, source: ConfigSource) -> Result<(), Sta
     // With external nodes, the secrets belong to the deployment, so they are never generated.
     let secrets = match config.rpc_urls.is_empty() {
         false => Secrets::load_for(&config.secrets_file, &config.roles)?,
-        true => Secrets::load_or_generate(&config.secrets_file, entropy.as_ref(), 1)?,
+        true => {
+            storage_files::require_secrets(&config)?;
+            Secrets::load_or_generate(&config.secrets_file, entropy.as_ref(), 1)?
+        }
     };
     let mut parts = Parts::open(&config, secrets, Arc::new(SystemClock::default()), entropy).await?;
     start_checks::log(&start_checks::run(Some(&parts.ctx), &config).await)?;

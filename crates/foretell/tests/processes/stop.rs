@@ -19,11 +19,11 @@ use foretell::config::{ResolvedConfig, Settings};
 use foretell::entropy::SystemEntropy;
 use foretell::logging;
 use foretell::reload::{ConfigSource, Reload};
-use foretell::run::{Parts, PublicEndpoint, Running, listen};
+use foretell::run::{Parts, PublicEndpoint, Running, STOP, listen};
 use foretell::secrets::Secrets;
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use store::events::NewEvent;
-use store::testing::TestFolder;
+use store::testing::{Link, PostgresProxy, TestDatabase, TestFolder};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -32,7 +32,7 @@ use crate::{oracle, service};
 
 const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// A service on SQLite in its own folder, with one user and a key.
+/// A service in its own folder, with one user and a key.
 struct Small {
     folder: TestFolder,
     config: ResolvedConfig,
@@ -41,11 +41,17 @@ struct Small {
 }
 
 impl Small {
+    /// On SQLite.
     async fn new() -> Self {
+        Self::on(None).await
+    }
+
+    async fn on(database_url: Option<String>) -> Self {
         let folder = TestFolder::create();
         let options = Settings {
             data_dir: Some(folder.path().to_owned()),
             listen: Some("127.0.0.1:0".parse().unwrap()),
+            database_url: database_url.map(SecretString::from),
             ..Settings::default()
         };
         let config = options.decide().unwrap();
@@ -124,6 +130,24 @@ async fn usage_counted_before_a_stop_is_stored() {
         "SELECT CAST(SUM(n0 + n1 + n2 + n3 + n4 + n5 + n6 + n7 + n8 + n9 + n10 + n11 + n12 + n13 + n14 + n15)
         AS BIGINT) FROM usage_latency";
     assert_eq!(oracle::number(&store, counted).await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_ends_in_time_while_the_database_does_not_answer() {
+    let Some(database) = TestDatabase::create().await else { return };
+    let proxy = PostgresProxy::start(&database).await;
+    let small = Small::on(Some(proxy.url.clone())).await;
+    let (running, base_url) = small.serve();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let request = http.get(format!("{base_url}/v1/key")).header("x-api-key", small.key.plaintext.expose());
+    assert_eq!(request.send().await.unwrap().status(), 200);
+    // The counts of the request wait for the stop.
+    proxy.set_link(Link::Silent);
+    drop(http);
+    let began = Instant::now();
+    running.stop().await;
+    let took = began.elapsed();
+    assert!(took < STOP + Duration::from_secs(2), "{took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -201,6 +201,18 @@ async fn a_start_on_damaged_missing_or_foreign_files_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn lost_secrets_are_not_replaced_beside_a_chain() {
+    let folder = stopped().await;
+    let (secrets, elsewhere) = (folder.path().join("secrets.json"), folder.path().join("elsewhere.json"));
+    fs::rename(&secrets, &elsewhere).unwrap();
+    let message = refusal(folder.path()).await;
+    assert!(message.contains("secrets.json is missing"), "{message}");
+    assert!(!secrets.exists(), "nothing is created in its place");
+    fs::rename(&elsewhere, &secrets).unwrap();
+    Process::start(serve(folder.path()), folder.path()).await.terminate().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_database_of_another_program_is_not_touched() {
     let folder = TestFolder::create();
     let path = folder.path().join("foretell.db");

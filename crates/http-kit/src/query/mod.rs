@@ -15,6 +15,7 @@ use protocol::CursorCodec;
 
 use super::{PageSize, Problem, Route, Shared, Surface};
 use pairs::decode_pairs;
+pub(crate) use pairs::is_sent;
 
 pub use raw::{RawQuery, number};
 

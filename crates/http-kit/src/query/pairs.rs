@@ -51,6 +51,14 @@ pub(super) fn decode_pairs(
     (pairs, errors)
 }
 
+/// Returns whether a parameter is sent with a value, however its name is encoded.
+pub fn is_sent(query: &str, name: &str) -> bool {
+    query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .any(|(given, value)| !value.is_empty() && decode(given).is_some_and(|given| given == name))
+}
+
 fn decode(encoded: &str) -> Option<String> {
     decode_form_component(encoded).map(OutsideText::into_string)
 }

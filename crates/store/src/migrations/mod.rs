@@ -48,4 +48,5 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0276_agent_trades", include_str!("0276_agent_trades.sql")),
     ("0285_user_log", include_str!("0285_user_log.sql")),
     ("0300_write_probes", include_str!("0300_write_probes.sql")),
+    ("0310_test_events", include_str!("0310_test_events.sql")),
 ];

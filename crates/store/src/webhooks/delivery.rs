@@ -215,6 +215,8 @@ pub enum Redelivered {
     LimitReached,
     /// The key has no webhook URL.
     NoUrl,
+    /// The key is revoked: its receiver gets only the events of its trades.
+    Revoked,
     /// The user has no such event.
     NotFound,
 }
@@ -231,7 +233,11 @@ pub async fn redeliver(
         WHERE event_id = $1 AND user_id = $2 AND replays < $3 RETURNING ",
         Delivery::COLUMNS
     );
+    const REVOKED: &str = "SELECT id FROM keys WHERE id = $1 AND revoked_at_ms IS NOT NULL";
     let Some(found) = find(tx, user_id, id).await? else { return Ok(Redelivered::NotFound) };
+    if tx.exists(REVOKED, &params![found.key_id]).await? {
+        return Ok(Redelivered::Revoked);
+    }
     // Lock the endpoint's row before the delivery's, in the same order as a sender, to avoid
     // deadlocks.
     if lengthen(tx, &[(found.key_id, 1, now)]).await?.is_empty() {

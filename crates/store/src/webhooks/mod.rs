@@ -10,7 +10,7 @@ mod endpoint;
 mod queue;
 mod secret;
 
-pub use archive::archive_given_up;
+pub use archive::{archive_given_up, delete_tests};
 pub use delivery::{
     Attempt, Delivery, DeliveryFilter, DeliveryStatus, Redelivered, UnknownDeliveryStatus, find, find_body,
     list, list_attempts, redeliver,
@@ -19,6 +19,6 @@ pub use endpoint::{Head, WebhookEndpoint, find_endpoint};
 pub(crate) use queue::enqueue;
 pub use queue::{
     AttemptResult, Finished, Job, QueueHold, Recorded, begin_anew, claim_due, count_due, count_open_breakers,
-    end_holds, find_due_at, find_job, find_oldest_due, finish, has_due, let_go, postpone,
+    end_hold, end_holds, find_due_at, find_job, find_oldest_due, finish, has_due, let_go, postpone,
 };
 pub use secret::{Secrets, find_secrets, lock_secrets, rotate};

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::Timestamp;
 use domain::event::EventKind;
 use domain::ids::{EventId, KeyId, TradeId, UserId};
+use domain::key::Tier;
 
 use super::delivery::{Attempt, DeliveryStatus};
 use crate::new_event::NewEvent;
@@ -156,6 +157,9 @@ record! {
     pub struct Job {
         /// The position in the queue.
         pub position: u64 = "q.position",
+        /// The user of the key.
+        pub user_id: UserId = "k.user_id",
+        pub tier: Tier = "k.tier",
         pub event_id: EventId = "q.event_id",
         pub kind: EventKind = "e.kind",
         /// The trade that the event reports, if any.
@@ -288,6 +292,13 @@ pub async fn let_go(tx: &mut Tx, held: QueueHold) -> Result<(), StoreError> {
 pub(super) async fn rest_if_empty(tx: &mut Tx, key_id: KeyId) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE webhook_endpoints SET due_at_ms = NULL WHERE key_id = $1
         AND NOT EXISTS (SELECT 1 FROM webhook_queue WHERE key_id = $1)";
+    tx.exec(SQL, &params![key_id]).await.map(drop)
+}
+
+/// Ends the hold of a key's queue, because its receiver has changed. What an attempt that is running
+/// learns from the former receiver is not stored.
+pub async fn end_hold(tx: &mut Tx, key_id: KeyId) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE webhook_endpoints SET epoch = epoch + 1, held_until_ms = 0 WHERE key_id = $1";
     tx.exec(SQL, &params![key_id]).await.map(drop)
 }
 

@@ -138,7 +138,8 @@ export class Ticket {
     const bound = await this.priceBound();
     if (!bound) return this.offerPrice();
     const { outcomeIndex, side, amount, isAll, units } = this.order;
-    if (side === "buy" && units > this.perTrade) return this.signTrade();
+    // Without a limit, the site makes no orders at all.
+    if (this.perTrade === 0n || (side === "buy" && units > this.perTrade)) return this.signTrade();
     const amountType = side === "buy" ? "usdc" : isAll ? "all" : "tokens";
     const body = { marketId: this.marketId, outcomeIndex, side, amountType, ...bound, idempotencyKey: this.key };
     if (!isAll) body.amount = amount;

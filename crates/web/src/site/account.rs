@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use app::accounts::{self, Owners};
 use app::faucet::FAUCET_USDC;
 use app::people;
-use app::portfolio::{ValuedPosition, summary};
+use app::portfolio::{ValuedPosition, of_person};
 use app::redemptions::{claim_own, list_claiming};
 use app::sessions::Person;
 use askama::Template;
@@ -64,6 +64,8 @@ struct PortfolioPage {
     usdc: String,
     chain_id: u64,
     is_deployed: bool,
+    /// The operator has stopped trading on this site.
+    is_stopped: bool,
     /// The account lets this site trade for it.
     can_trade: bool,
     per_trade: String,
@@ -80,12 +82,12 @@ pub async fn portfolio(
     Query(query): Query<ProfitQuery>,
 ) -> Result<Response, Problem> {
     let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
-    let caller = person.caller()?;
     let (owned, owners, claiming) = tokio::try_join!(
-        summary(&app.ctx, &caller),
+        of_person(&app.ctx, person),
         accounts::owners(&app.ctx, person.user_id()),
-        list_claiming(&app.ctx, &caller)
+        list_claiming(&app.ctx, person)
     )?;
+    let limits = person.web_key().limits();
     let invested =
         owned.positions.iter().fold(0_u64, |sum, position| sum.saturating_add(position.value.atomic()));
     let cash = owned.cash();
@@ -113,9 +115,10 @@ pub async fn portfolio(
         usdc: app.ctx.chain.contracts().usdc.to_string(),
         chain_id: app.ctx.chain.chain_id(),
         is_deployed: owned.state.provisioned,
-        can_trade: owned.state.lets_spend(app.ctx.now().s()),
-        per_trade: amounts::dollars(caller.limits().per_trade),
-        daily: amounts::dollars(caller.limits().daily),
+        is_stopped: person.is_web_key_revoked(),
+        can_trade: person.lets_site_trade(&owned.state, app.ctx.now()),
+        per_trade: amounts::dollars(limits.per_trade),
+        daily: amounts::dollars(limits.daily),
         faucet: faucet_of(&app, cash),
         form: ActForm::new(&app, owned.account.address)?,
     };
@@ -168,7 +171,7 @@ struct WithdrawPage {
 /// `GET /withdraw`.
 pub async fn withdraw(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
     let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
-    let owned = summary(&app.ctx, &person.caller()?).await?;
+    let owned = of_person(&app.ctx, person).await?;
     let cash = owned.cash().saturating_sub(owned.account.reserved);
     let page = WithdrawPage {
         shell: Shell::new(&reader, Section::None, "Withdraw"),
@@ -192,8 +195,7 @@ pub async fn claim(
             Some(place.ok_or_else(Problem::not_found)?)
         }
     };
-    let caller = person.caller()?;
-    app.mutate(async move |app| claim_own(&app.ctx, &caller, chosen).await).await?;
+    app.mutate(async move |app| claim_own(&app.ctx, &person, chosen).await).await?;
     see("/portfolio")
 }
 

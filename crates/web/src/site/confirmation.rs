@@ -2,11 +2,11 @@
 
 use app::people;
 use app::sessions::Person;
-use app::trades::held_until;
+use app::trades::{held_until, warnings_of};
 use axum::extract::State;
 use axum::response::Response;
 use domain::Timestamp;
-use domain::trade::{AmountType, Side};
+use domain::trade::{AmountType, Side, TradeWarning};
 use http_kit::{PathId, Problem, Shared};
 use presentation::amounts;
 use store::trades::Trade;
@@ -24,6 +24,8 @@ pub struct ConfirmPart {
     pub slippage: Option<String>,
     /// The bound of the tokens, if only that bounds the price.
     pub tokens_bound: Option<String>,
+    /// What to know before the confirmation, at the current price.
+    pub warnings: Vec<TradeWarning>,
     pub until: String,
     pub until_iso: String,
     pub needs_step_up: bool,
@@ -31,13 +33,14 @@ pub struct ConfirmPart {
 
 impl ConfirmPart {
     /// Returns the part for a trade that can be confirmed now.
-    pub fn find(app: &Shared, person: &Person, trade: &Trade, outcome: &str) -> Option<Self> {
+    pub async fn find(app: &Shared, person: &Person, trade: &Trade, outcome: &str) -> Option<Self> {
         let held_until = held_until(&app.ctx, trade)?;
         Some(Self {
             path: format!("/trades/{}", trade.id),
             order: order_of(trade, outcome),
             slippage: trade.max_slippage_bps.map(percent),
             tokens_bound: tokens_bound(trade),
+            warnings: warnings_of(&app.ctx, trade).await,
             until: amounts::minute(held_until),
             until_iso: held_until.to_string(),
             needs_step_up: needs_step_up(person, app.ctx.now()),

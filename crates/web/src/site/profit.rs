@@ -43,8 +43,7 @@ impl ProfitSection {
     /// Reads the chart. Returns `None` if there is nothing to draw, or if the history cannot be read: the
     /// page must render without it.
     pub async fn read(app: &Shared, person: &Person, ProfitQuery(timeframe): &ProfitQuery) -> Option<Self> {
-        let read = async { read_over_time(&app.ctx, &person.caller()?, *timeframe).await };
-        let points = match read.await {
+        let points = match read_over_time(&app.ctx, person, *timeframe).await {
             Ok(read) => read.points,
             Err(error) => {
                 // Some nodes reject the queries that it needs.

@@ -91,7 +91,8 @@ struct SecurityPage {
     is_deployed: bool,
     /// The owner that the first act will add.
     second_owner: Option<String>,
-    can_trade: bool,
+    /// The account lets the service move its USDC into trades.
+    has_approval: bool,
     /// Trading on this site is paused.
     is_paused: bool,
     sessions: Vec<SessionLine>,
@@ -110,7 +111,7 @@ pub async fn page(State(app): State<Shared>, reader: Reader) -> Result<Response,
         accounts::owners(ctx, person.user_id())
     )?;
     let is_owner = |credential: &&Credential| owned.owners.contains(&owner_of(&credential.key));
-    let web_key = person.caller()?.key;
+    let web_key = person.web_key();
     let state = ctx
         .chain
         .account_state(owned.account.address, web_key.key_index)
@@ -123,8 +124,9 @@ pub async fn page(State(app): State<Shared>, reader: Reader) -> Result<Response,
         keys: credentials.iter().filter(|it| !is_owner(it)).map(KeyLine::of_credential).collect(),
         is_deployed: owned.provisioned,
         second_owner: owner_acts::find_second_owner(ctx, person.user_id()).await?,
-        is_paused: web_key.paused_at.is_some(),
-        can_trade: state.lets_spend(ctx.now().s()),
+        // The pause of a revoked key does not hide the button that pauses the other keys.
+        is_paused: web_key.paused_at.is_some() && !person.is_web_key_revoked(),
+        has_approval: !state.gate_allowance_atomic.is_zero(),
         needs_step_up: person.require_step_up(ctx.now()).is_err(),
         sessions: live.iter().map(|session| SessionLine::new(session, person)).collect(),
         activity: user_log::list(ctx, person.user_id(), None, MAX_ENTRIES)

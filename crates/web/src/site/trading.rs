@@ -2,7 +2,7 @@
 
 use alloy_primitives::U256;
 use app::markets::{Quote, QuoteRequest};
-use app::portfolio::summary;
+use app::portfolio::of_person;
 use app::sessions::Person;
 use app::trades::{Accepted, NewTrade};
 use app::{AppError, people};
@@ -269,6 +269,7 @@ pub async fn receipt(
     let events: Result<Vec<Traced>, StoreError> = read.await;
     let events = events?;
     let heading = heading_of(&trade, &outcome);
+    let confirm = ConfirmPart::find(&app, &person, &trade, &outcome).await;
     let steps = history.iter().map(|(status, at)| StepLine {
         label: label_of(*status),
         is_good: !matches!(status, Status::Failed | Status::Rejected),
@@ -284,7 +285,7 @@ pub async fn receipt(
         market_id: trade.market_id.to_string(),
         question,
         reason: failure_of(&trade).map(|(_, message)| message),
-        confirm: ConfirmPart::find(&app, &person, &trade, &outcome),
+        confirm,
         facts: facts_of(&trade),
         steps: steps.collect(),
         trace: lines_of(&events),
@@ -347,9 +348,12 @@ const fn label_of(status: Status) -> &'static str {
 /// The ticket on a market's page, for a reader who may trade.
 #[derive(Debug)]
 pub struct TicketPart {
+    /// The site can trade, or an owner signs each order.
     pub can_trade: bool,
     /// The person has paused trading.
     pub is_paused: bool,
+    /// The operator has stopped trading on this site: an owner signs each order.
+    pub is_stopped: bool,
     /// Dollars and cents, and the exact amount.
     pub cash: String,
     pub cash_exact: String,
@@ -385,8 +389,10 @@ impl TicketPart {
         (outcomes, chosen): (&[Shown], Option<u8>),
         reader: &Reader,
     ) -> Result<Self, Problem> {
-        let caller = person.caller()?;
-        let owned = summary(&app.ctx, &caller).await?;
+        let owned = of_person(&app.ctx, person).await?;
+        // An owner signs each order that the site must not make.
+        let is_stopped = person.is_web_key_revoked();
+        let per_trade = if is_stopped { Usdc::ZERO } else { person.web_key().limits().per_trade };
         let positions = owned.positions.iter().filter(|it| it.held.market_id == id && it.is_open());
         let positions: Vec<_> = positions.map(|it| (it.held.outcome_index, it.position().tokens)).collect();
         let tokens = |index: u8| positions.iter().find(|(outcome, _)| *outcome == index).map(|(_, it)| *it);
@@ -395,12 +401,13 @@ impl TicketPart {
         let chosen = chosen.filter(is_offered).or_else(|| offered.first().map(|shown| shown.index));
         let cash = owned.cash().saturating_sub(owned.account.reserved);
         Ok(Self {
-            is_paused: caller.key.paused_at.is_some(),
-            can_trade: owned.state.lets_spend(app.ctx.now().s()),
+            is_paused: person.web_key().paused_at.is_some() && !is_stopped,
+            is_stopped,
+            can_trade: is_stopped || person.lets_site_trade(&owned.state, app.ctx.now()),
             cash: amounts::dollars(cash),
             cash_exact: cash.to_decimal(),
-            per_trade: amounts::dollars(caller.limits().per_trade),
-            per_trade_exact: caller.limits().per_trade.to_decimal(),
+            per_trade: amounts::dollars(per_trade),
+            per_trade_exact: per_trade.to_decimal(),
             slippage_bps: reader.slippage_bps,
             slippage: slippage_word(reader.slippage_bps),
             is_sell_only: reader.country.0.is_refused,

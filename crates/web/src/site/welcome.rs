@@ -1,7 +1,7 @@
 //! The steps after signing up. Each can be left and resumed: the page shows what is done from the state
 //! of the account, not from where the person was.
 
-use app::portfolio::summary;
+use app::portfolio::of_person;
 use app::{accounts, owner_acts};
 use askama::Template;
 use axum::extract::State;
@@ -32,6 +32,8 @@ struct WelcomePage {
     /// Who else can move the money, before there is any.
     others: Option<String>,
     has_money: bool,
+    /// The operator has stopped trading on this site.
+    is_stopped: bool,
     can_trade: bool,
     has_traded: bool,
     cash: String,
@@ -48,9 +50,9 @@ struct WelcomePage {
 pub async fn page(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
     let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
     let (ctx, user_id) = (&app.ctx, person.user_id());
-    let caller = person.caller()?;
+    let web_key = person.web_key();
     let (owned, owners, second_owner) = tokio::try_join!(
-        summary(ctx, &caller),
+        of_person(ctx, person),
         accounts::owners(ctx, user_id),
         owner_acts::find_second_owner(ctx, user_id)
     )?;
@@ -59,7 +61,7 @@ pub async fn page(State(app): State<Shared>, reader: Reader) -> Result<Response,
     let has_traded = !owned.positions.is_empty();
     let has_money = cash > domain::Usdc::ZERO || has_traded;
     let others = if has_money { None } else { other_owners(&app, person, &owners.owners).await? };
-    let can_trade = owned.state.lets_spend(ctx.now().s());
+    let can_trade = person.lets_site_trade(&owned.state, ctx.now());
     let done = [
         ("Your key", true),
         ("A second owner", has_second_owner),
@@ -73,13 +75,14 @@ pub async fn page(State(app): State<Shared>, reader: Reader) -> Result<Response,
         is_done,
         is_current: current == Some(place),
     };
-    let limits = caller.key.tier.limits(&caller.key.overrides);
+    let limits = web_key.tier.limits(&web_key.overrides);
     let page = WelcomePage {
         shell: Shell::new(&reader, Section::None, "Welcome"),
         steps: done.into_iter().enumerate().map(step).collect(),
         has_second_owner,
         others,
         has_money,
+        is_stopped: person.is_web_key_revoked(),
         can_trade,
         has_traded,
         cash: amounts::dollars(cash),

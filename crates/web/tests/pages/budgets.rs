@@ -24,7 +24,9 @@ impl SpanSink for Nowhere {
 
 /// Uses the resource of a budget once. Returns whether its refusals are counted here: those of
 /// connections need a listener (tests of `http_kit::connections`), failed sign-ins begin a lockout
-/// (`v1/rate_limits`), and entries of a log are never refused (`usecases/user_log`).
+/// (`v1/rate_limits`), entries of a log are never refused (`usecases/user_log`), gas to leave is
+/// used only once that of other acts is used up (`usecases/act_gas`), and lookups come from no address
+/// (tests of `sender`: `lookups`).
 async fn use_once(app: &TestApp, budget: Budget) -> bool {
     let http = app.http();
     let visitor = http.anonymous();
@@ -32,7 +34,12 @@ async fn use_once(app: &TestApp, budget: Budget) -> bool {
     let ada = app.user("ada").funded("10").await;
     let user = http.with(&app.disabled_key(&ada, Tier::Free).await);
     match budget {
-        Budget::Connections | Budget::FailedSignIns | Budget::LogEntries => return false,
+        Budget::Connections
+        | Budget::FailedSignIns
+        | Budget::LogEntries
+        | Budget::LeavingGas
+        | Budget::Lookups
+        | Budget::PaidLookups => return false,
         Budget::Bodies | Budget::BodyBytes => {
             drop(user.call("POST", "/v1/account/pause").raw_json("{}").respond().await);
         }
@@ -45,6 +52,10 @@ async fn use_once(app: &TestApp, budget: Budget) -> bool {
         Budget::Feed => {
             drop(user.get("/v1/events").header("accept", "text/event-stream").respond().await);
         }
+        Budget::PaidFeed => {
+            let paid = http.with(&app.disabled_key(&ada, Tier::Mm).await);
+            drop(paid.get("/v1/events").header("accept", "text/event-stream").respond().await);
+        }
         Budget::SignUps => drop(app.try_sign_up(&mut app.soft_key()).await),
         Budget::Searches => get("/api/markets?q=rain").await,
         Budget::Drawings | Budget::Cards => {
@@ -53,12 +64,20 @@ async fn use_once(app: &TestApp, budget: Budget) -> bool {
             let current = moved.headers()["location"].to_str().unwrap().to_owned();
             get(&format!("{cards}/{current}")).await;
         }
-        Budget::ActGas => {
+        Budget::ActGas | Budget::PaidActGas => {
+            let tier = if budget == Budget::ActGas { Tier::Free } else { Tier::Mm };
+            app::people::set_tier(&app.ctx, ada.id, tier).await.unwrap();
             let PreparedAct { act, .. } =
                 app.prepare_act(&ada, &OwnerActRequest::Enable { keys: Vec::new() }).await;
             let signature = wallet_signature(&ada.owner, &act);
             let origin = ActOrigin::User(CLIENT_IP);
             drop(owner_acts::sign(&app.ctx, ada.id, act.id, &signature, origin).await);
+        }
+        Budget::WebhookTests => drop(user.call("POST", "/v1/webhooks/test").respond().await),
+        Budget::Trades | Budget::MetadataBytes => {
+            let (key, market) = (app.key(&ada, Tier::Free).await, app.market(&["Yes", "No"]).await);
+            let metadata = Some([("desk".to_owned(), "7".to_owned())].into());
+            drop(key.buy(&market, 0, "1").with(|draft| draft.metadata = metadata).send().await);
         }
         Budget::TraceSamples => {
             app.ctx.trace_to(Arc::new(Nowhere));
@@ -109,4 +128,15 @@ async fn a_user_without_samples_left_does_not_name_the_trace_of_a_request() {
         user.get("/v1/markets").header("traceparent", SAMPLED).await.ok();
     }
     assert_eq!(sink.0.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn event_streams_of_free_users_take_no_place_of_a_paid_tier() {
+    let app = TestApp::with().budgets(["feed.total=0"]).start().await;
+    let ada = app.user("ada").await;
+    let open = async |tier: Tier| {
+        let user = app.http().with(&app.disabled_key(&ada, tier).await);
+        user.get("/v1/events").header("accept", "text/event-stream").respond().await.status().as_u16()
+    };
+    assert_eq!((open(Tier::Free).await, open(Tier::Mm).await), (429, 200));
 }

@@ -68,6 +68,24 @@ async fn an_owner_confirms_a_held_trade_after_a_fresh_confirmation() {
 }
 
 #[tokio::test]
+async fn an_owner_is_warned_of_a_held_trade_that_cannot_gain() {
+    let app = TestApp::new().await;
+    let dear = app.market_with(&["Yes", "No"], |_| ()).await;
+    let fair = app.market_with(&["Yes", "No"], |new| new.question = "Will it snow?".to_owned()).await;
+    app.stranger_buys(dear, 0, "9500").await;
+    app.run_workers().await;
+    let mut browser = trader(&app, 100).await;
+    hold_from_20(&app).await;
+    let path = order(&mut browser, dear, "25").await;
+    let page = browser.get(&path).await;
+    assert!(page.text.contains("Confirm this trade"), "{page}");
+    assert!(page.text.contains("This trade cannot gain: it costs "), "{page}");
+    let path = order(&mut browser, fair, "30").await;
+    let page = browser.get(&path).await;
+    assert!(page.text.contains("Confirm this trade") && !page.text.contains("cannot gain"), "{page}");
+}
+
+#[tokio::test]
 async fn a_trade_that_is_not_held_has_nothing_to_confirm() {
     let app = TestApp::new().await;
     let market = app.market_with(&["Yes", "No"], |_| ()).await;

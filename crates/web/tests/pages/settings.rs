@@ -4,7 +4,7 @@ use domain::Usdc;
 use serde_json::json;
 use testkit::TestApp;
 
-use crate::people::{Browser, funded, sign_in_for, trader};
+use crate::people::{Browser, funded, rejected, sign_in_for, trader};
 
 #[tokio::test]
 async fn the_welcome_page_shows_the_step_that_is_next() {
@@ -170,4 +170,32 @@ async fn all_trading_is_paused_at_once_and_resumed_only_after_a_confirmation() {
     assert_eq!(browser.submit("/settings/security/resume", &[]).await.status.as_u16(), 303);
     let traded = browser.post("/app/trades", order).await;
     assert_eq!(traded.status.as_u16(), 201, "{traded}");
+}
+
+#[tokio::test]
+async fn pages_stay_readable_after_the_operator_has_revoked_the_web_key() {
+    let app = TestApp::new().await;
+    let market = app.market(&["Yes", "No"]).await.id;
+    let mut ada = trader(&app, 100).await;
+    let revoke = "UPDATE keys SET revoked_at_ms = 1 WHERE kind = 'web'";
+    app.ctx.store.write(revoke, |tx, sql| Box::pin(tx.exec(sql, &[]))).await.unwrap();
+    app.advance_ms(1_000).await;
+    for path in ["/portfolio", "/withdraw", "/welcome", "/settings/security"] {
+        let page = ada.get(path).await;
+        assert_eq!(page.status.as_u16(), 200, "{path}\n{page}");
+        assert!(!page.text.contains("data-kind=\"enable\""), "{path}\n{page}");
+    }
+    let page = ada.get(&format!("/markets/{market}")).await;
+    assert!(page.text.contains("data-per-trade=\"0\"") && page.text.contains("id=\"sign-trade\""), "{page}");
+    for (path, next) in
+        [("/settings/security/pause", "/settings/security"), ("/portfolio/claims", "/portfolio")]
+    {
+        let done = ada.submit(path, &[]).await;
+        assert_eq!(done.header("location"), Some(next), "{path}\n{done}");
+    }
+    let order = json!({
+        "marketId": market, "outcomeIndex": 0, "side": "buy", "amountType": "usdc", "amount": "1",
+        "maxSlippageBps": 10_000, "idempotencyKey": "7d3f1c1e-0000-4000-8000-000000000001",
+    });
+    rejected(&ada.post("/app/trades", order).await, 401, "API_KEY_REVOKED");
 }

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use app::kill_switches::{Setting, TRADING, set};
+use http_testkit::Answer;
+use serde_json::json;
 use testkit::{RpcFault, TestApp};
 
 use crate::people::{Browser, trader};
@@ -45,6 +47,44 @@ async fn a_halt_is_shown_everywhere_in_the_operators_words_and_closes_tickets() 
     set(&app.ctx, TRADING, Setting::On, "Olga", None).await.unwrap();
     let page = ada.get(&market).await;
     assert!(page.text.contains(TICKET) && !page.text.contains("Trading is halted"), "{page}");
+}
+
+fn assert_disabled(answer: &Answer) {
+    assert_eq!((answer.status.as_u16(), answer.header("retry-after")), (503, Some("30")), "{answer}");
+    assert!(answer.text.contains("ROUTE_DISABLED"), "{answer}");
+}
+
+#[tokio::test]
+async fn the_switches_of_trades_and_claims_hold_on_the_site() {
+    let app = TestApp::new().await;
+    let market = app.market(&["Yes", "No"]).await;
+    let mut ada = trader(&app, 100).await;
+    let order = |key: &str| {
+        json!({
+            "marketId": market.id, "outcomeIndex": 0, "side": "buy", "amountType": "usdc", "amount": "5",
+            "idempotencyKey": key,
+        })
+    };
+    let switch = |name, setting| set(&app.ctx, name, setting, "Olga", None);
+    let trades = "POST /v1/trades";
+    switch(trades, Setting::Off).await.unwrap();
+    assert_disabled(&ada.post("/app/trades", order("one")).await);
+    assert_eq!(app.rows().await.trades, 0);
+    switch(trades, Setting::On).await.unwrap();
+    assert_eq!(ada.post("/app/trades", order("two")).await.status.as_u16(), 201);
+    app.run_workers().await;
+    app.resolve(market, 0).await;
+    app.run_workers().await;
+
+    let claims = "POST /v1/redemptions";
+    switch(claims, Setting::Off).await.unwrap();
+    let position = [("market", market.id.to_string()), ("outcome", "0".to_owned())];
+    let position = position.each_ref().map(|(name, value)| (*name, value.as_str()));
+    assert_disabled(&ada.submit("/portfolio/claims", &position).await);
+    assert_disabled(&ada.submit("/portfolio/claims", &[]).await);
+    switch(claims, Setting::On).await.unwrap();
+    let claimed = ada.submit("/portfolio/claims", &[]).await;
+    assert_eq!(claimed.header("location"), Some("/portfolio"), "{claimed}");
 }
 
 #[tokio::test]

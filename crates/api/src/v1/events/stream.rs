@@ -16,6 +16,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use domain::Timestamp;
 use domain::event::{EventKind, FeedPosition};
+use domain::key::Tier;
 use http_kit::{EventBytes, Problem, Shared, check_switches, heartbeats, last_event_id};
 use serde::Serialize;
 use tokio::time::Interval;
@@ -83,7 +84,11 @@ pub async fn open(
     };
     // Subscribe before the first read, so that no event is missed in between.
     let client = (ip, caller.user_id());
-    let place_of_stream = app.ctx.budgets().enter(Budget::Feed, client).map_err(AppError::from)?;
+    let place_of_stream = match caller.key.tier {
+        Tier::Free => app.ctx.budgets().enter(Budget::Feed, client),
+        _ => app.ctx.budgets().enter(Budget::PaidFeed, client),
+    };
+    let place_of_stream = place_of_stream.map_err(AppError::from)?;
     let subscription = app.ctx.process.feed.subscribe(caller.user_id(), place_of_stream);
     let key_end = app.ctx.process.feed.follow(Topic::Key(caller.key.id));
     // Read one event first: an unreadable position must fail with a status, not with an event.

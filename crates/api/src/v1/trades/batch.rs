@@ -247,9 +247,9 @@ pub async fn create_batch(
         return Err(AppError::new(ErrorCode::IdempotencyKeyFormatInvalid).detail(detail).into());
     }
     let nodes = body.value.into_trades()?;
-    // An operator who has disabled the creation of trades means this route too.
+    // Rejects the whole list instead of each trade.
     let switches = &app.ctx.process.switches;
-    switches.check("POST", "/v1/trades", true).map_err(|e| e.submission(app::Submission::NotSubmitted))?;
+    switches.check_new_trade().map_err(|e| e.submission(app::Submission::NotSubmitted))?;
     let caller = caller.into_inner();
     // The guard has counted the first trade.
     let drawn = draw_further(&app, LimitKind::Write, &caller, nodes.len() - 1).await;

@@ -1,9 +1,11 @@
 //! The tools that read.
 
 use domain::ErrorCode;
+use domain::key::Tier;
 use serde_json::json;
+use testkit::TestApp;
 
-use super::{agent, answered, refused};
+use super::{agent, answered, refused, served};
 use crate::scene::{Scene, text};
 
 #[tokio::test]
@@ -79,8 +81,8 @@ async fn another_users_trade_is_not_there() {
     let scene = Scene::new().await;
     let trade = scene.settled(scene.client.buy(scene.market, 0, "25.00")).await;
     let bob = scene.app.user("bob").funded("100").await;
-    let key = scene.app.key(&bob, domain::key::Tier::Mm).await;
-    let client = super::served(&scene.app, true).with(&key);
+    let key = scene.app.key(&bob, Tier::Mm).await;
+    let client = served(&scene.app, true).with(&key);
     assert_eq!(answered(&client, "list_trades", json!({})).await["trades"], json!([]));
     let arguments = json!({ "correlationId": trade["correlationId"] });
     refused(&client, "trace", arguments, ErrorCode::ResourceNotFound).await;
@@ -104,4 +106,16 @@ async fn a_quote_warns_an_agent_of_a_buy_that_cannot_gain() {
     let asked = json!({ "marketId": scene.market.id, "outcomeIndex": 0, "side": "buy", "amount": "10" });
     let quote = answered(&agent(&scene), "quote", asked).await;
     assert_eq!(quote["warnings"][0]["code"], "cannot_gain", "{quote}");
+}
+
+#[tokio::test]
+async fn searches_of_agents_count_like_all_others() {
+    let app = TestApp::with().budgets(["searches.address=1"]).start().await;
+    let user = app.user("ada").await;
+    let client = served(&app, true).with(&app.key(&user, Tier::Mm).await);
+    answered(&client, "search_markets", json!({ "query": "league" })).await;
+    let error =
+        refused(&client, "search_markets", json!({ "query": "league" }), ErrorCode::RateLimitExceeded).await;
+    assert!(text(&error["detail"]).contains("searches of one address"), "{error}");
+    answered(&client, "search_markets", json!({})).await;
 }

@@ -40,7 +40,8 @@ pub(super) async fn make(
     let Some(url) = &job.url else { return nowhere(job, breaker, at) };
     let (outcome, answer_head) = match headers(ctx, key_id, job, at) {
         Ok(headers) => {
-            let posted = sender.post(Endpoint { key_id, url }, headers, Bytes::from(job.body.clone())).await;
+            let endpoint = Endpoint { user_id: job.user_id, tier: job.tier, key_id, url };
+            let posted = sender.post(ctx.budgets(), endpoint, headers, Bytes::from(job.body.clone())).await;
             (posted.outcome.at(ctx.now()), posted.answer_head)
         }
         Err(error) => {

@@ -65,9 +65,9 @@ impl Shared {
     }
 
     /// Returns whether a task must release its queue although more of it is due.
-    fn must_yield(&self, served: u32) -> bool {
-        self.stopping.load(Ordering::Relaxed)
-            || (served >= queue::FAIR_SHARE && self.slots.available_permits() == 0)
+    fn must_yield(&self, served: u32, served_ms: i64) -> bool {
+        let has_had_its_share = served >= queue::FAIR_SHARE || served_ms >= queue::FAIR_SHARE_MS;
+        self.stopping.load(Ordering::Relaxed) || (has_had_its_share && self.slots.available_permits() == 0)
     }
 }
 

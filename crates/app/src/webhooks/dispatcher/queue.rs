@@ -18,6 +18,9 @@ use crate::{AppError, Ctx};
 
 /// The number of events posted from one queue before it yields to queues that wait for a slot.
 pub(super) const FAIR_SHARE: u32 = 64;
+/// The time after which a queue yields to them, however few events were posted. A receiver that takes
+/// its time would otherwise keep a slot for ten minutes.
+pub(super) const FAIR_SHARE_MS: i64 = 5_000;
 /// An attempt begins only if its hold lasts longer than this: ten seconds for the attempt and one
 /// to write it.
 const LEAST_HOLD_MS: i64 = 11_000;
@@ -37,7 +40,7 @@ pub(super) async fn work_through(ctx: &Ctx, shared: &Shared, hold: Hold) {
 async fn try_work_through(ctx: &Ctx, shared: &Shared, hold: Hold) -> Result<(), AppError> {
     let Hold { held, mut until } = hold;
     let mut next = ctx.store.read(held, |tx, held| Box::pin(store::webhooks::find_job(tx, *held))).await?;
-    let mut served = 0;
+    let (began, mut served) = (ctx.now(), 0);
     while let Some(job) = next {
         let breaker = breaker_of(&job, held);
         let now = ctx.now();
@@ -54,7 +57,7 @@ async fn try_work_through(ctx: &Ctx, shared: &Shared, hold: Hold) -> Result<(), 
         let now = ctx.now();
         // The attempt's transaction also releases the queue. Otherwise events queued in between
         // would wait for the hold's end.
-        let goes_on = attempted.due_at <= now && !shared.must_yield(served);
+        let goes_on = attempted.due_at <= now && !shared.must_yield(served, now.since_ms(began));
         until = if goes_on { now.plus_ms(ctx.config.webhooks.hold_ms) } else { Timestamp::from_ms(0) };
         match finish(ctx, held, job, attempted, until).await? {
             Written::Next(job) => next = Some(*job),

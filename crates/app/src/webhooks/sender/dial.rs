@@ -14,10 +14,12 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 
+use super::Endpoint;
 use super::connection::TargetConnection;
+use super::lookups::Lookups;
 use super::outcome::{NetworkFault, PostOutcome};
-use super::resolver::Resolver;
 use super::unasked::CheckedStream;
+use crate::limits::Budgets;
 
 /// The maximum number of addresses to try.
 const MAX_TRIED: usize = 6;
@@ -26,13 +28,23 @@ const HEAD_START: Duration = Duration::from_millis(250);
 
 pub(super) struct Dialer {
     pub policy: TargetPolicy,
-    pub resolver: Arc<dyn Resolver>,
+    pub lookups: Lookups,
     pub tls: Arc<ClientConfig>,
 }
 
 impl Dialer {
-    pub async fn dial(&self, target: &Target) -> Result<TargetConnection, PostOutcome> {
-        let addresses = self.allowed_addresses(target.host()).await?;
+    /// Connects on behalf of an endpoint's user, who has a share of the lookups.
+    pub async fn dial(
+        &self,
+        budgets: &Budgets,
+        endpoint: Endpoint<'_>,
+        target: &Target,
+    ) -> Result<TargetConnection, PostOutcome> {
+        let addresses = match target.host() {
+            TargetHost::Address(ip) => vec![*ip],
+            TargetHost::Name(name) => self.lookups.find(budgets, endpoint, name).await,
+        };
+        let addresses = self.allowed(addresses)?;
         let stream = CheckedStream::new(connect(&addresses, target.port()).await?);
         let check = stream.check();
         if !target.is_https() {
@@ -47,16 +59,9 @@ impl Dialer {
         TargetConnection::over(stream, check).await
     }
 
-    /// Resolves the host. One forbidden address rejects all: a name that points to public and
-    /// internal addresses at once is an attack.
-    async fn allowed_addresses(&self, host: &TargetHost) -> Result<Vec<IpAddr>, PostOutcome> {
-        let addresses = match host {
-            TargetHost::Address(ip) => vec![*ip],
-            TargetHost::Name(name) => self.resolver.resolve(name).await.map_err(|error| {
-                tracing::debug!(%error, "could not resolve the host of a webhook target");
-                PostOutcome::Unreachable(NetworkFault::Dns)
-            })?,
-        };
+    /// Checks the addresses of a host. One forbidden address rejects all: a name that points to public
+    /// and internal addresses at once is an attack.
+    fn allowed(&self, addresses: Vec<IpAddr>) -> Result<Vec<IpAddr>, PostOutcome> {
         if addresses.is_empty() {
             return Err(PostOutcome::Unreachable(NetworkFault::Dns));
         }

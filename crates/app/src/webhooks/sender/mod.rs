@@ -20,6 +20,7 @@
 mod answer;
 mod connection;
 mod dial;
+mod lookups;
 mod outcome;
 mod pool;
 mod resolver;
@@ -29,7 +30,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use domain::ids::KeyId;
+use domain::ids::{KeyId, UserId};
+use domain::key::Tier;
 use domain::webhook::target::{Target, TargetPolicy};
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
@@ -46,7 +48,10 @@ pub use resolver::{Resolver, SystemResolver};
 use answer::ReceiverResponse;
 use connection::{SendFailure, TargetConnection, cut};
 use dial::Dialer;
+use lookups::Lookups;
 use pool::Pool;
+
+use crate::limits::Budgets;
 
 /// The total time limit of an attempt.
 pub const DEADLINE: Duration = Duration::from_secs(10);
@@ -55,6 +60,9 @@ pub const DEADLINE: Duration = Duration::from_secs(10);
 /// secrets of the receiver.
 #[derive(Clone, Copy)]
 pub struct Endpoint<'a> {
+    /// The user of the key, and the key's tier.
+    pub user_id: UserId,
+    pub tier: Tier,
     pub key_id: KeyId,
     pub url: &'a str,
 }
@@ -87,17 +95,28 @@ impl WebhookSender {
     pub fn with_tls(policy: TargetPolicy, resolver: Arc<dyn Resolver>, mut tls: ClientConfig) -> Self {
         // `TargetConnection` only speaks HTTP/1.1.
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Self { dialer: Dialer { policy, resolver, tls: Arc::new(tls) }, pool: Arc::default() }
+        Self {
+            dialer: Dialer { policy, lookups: Lookups::new(resolver), tls: Arc::new(tls) },
+            pool: Arc::default(),
+        }
     }
 
     /// Posts the body with these headers, and adds `Host` and `Content-Length`. The URL is checked
-    /// again, because the policy may have changed since it was set.
-    pub async fn post(&self, endpoint: Endpoint<'_>, headers: HeaderMap, body: Bytes) -> Attempt {
+    /// again, because the policy may have changed since it was set. If its host must be looked up, that
+    /// counts on the budget of its user.
+    pub async fn post(
+        &self,
+        budgets: &Budgets,
+        endpoint: Endpoint<'_>,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Attempt {
         let Ok(target) = Target::parse(endpoint.url, &self.dialer.policy) else {
             return Attempt { outcome: PostOutcome::TargetRefused, duration_ms: 0, answer_head: None };
         };
         let began_at = Instant::now();
-        let exchange = timeout_at(began_at + DEADLINE, self.exchange(endpoint, &target, headers, body)).await;
+        let exchange = self.exchange(budgets, endpoint, &target, headers, body);
+        let exchange = timeout_at(began_at + DEADLINE, exchange).await;
         let duration_ms = i64::try_from(began_at.elapsed().as_millis()).unwrap_or(i64::MAX);
         let (outcome, answer_head) = match exchange {
             Ok(Ok((connection, answer))) => {
@@ -117,13 +136,14 @@ impl WebhookSender {
 
     async fn exchange(
         &self,
+        budgets: &Budgets,
         endpoint: Endpoint<'_>,
         target: &Target,
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<(TargetConnection, ReceiverResponse), PostOutcome> {
         let request = request(target, headers, body)?;
-        let (connection, response) = self.send(endpoint, target, request).await?;
+        let (connection, response) = self.send(budgets, endpoint, target, request).await?;
         Ok((connection, answer::read(response).await))
     }
 
@@ -135,6 +155,7 @@ impl WebhookSender {
 
     async fn send(
         &self,
+        budgets: &Budgets,
         endpoint: Endpoint<'_>,
         target: &Target,
         mut request: Request<Full<Bytes>>,
@@ -150,7 +171,7 @@ impl WebhookSender {
                 Err(SendFailure::Cut(error)) => return Err(cut(error)),
             }
         }
-        let mut connection = self.dialer.dial(target).await?;
+        let mut connection = self.dialer.dial(budgets, endpoint, target).await?;
         let response = connection.send(request).await?;
         Ok((connection, response))
     }

@@ -85,7 +85,7 @@ impl<C: Send + 'static> Pool<C> {
             kept.drop_oldest(None);
         }
         kept.count += 1;
-        let Endpoint { key_id, url } = endpoint;
+        let Endpoint { key_id, url, .. } = endpoint;
         let idle = Idle { since: Instant::now(), key_id, url: url.to_owned(), connection };
         match kept.by_origin.get_mut(origin) {
             Some(of_origin) => of_origin.push_back(idle),
@@ -148,6 +148,8 @@ async fn sweep<C: Send + 'static>(pool: Weak<Pool<C>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::ids::UserId;
+    use domain::key::Tier;
 
     /// Stands in for a connection. Its clones count the open ones.
     type Open = Arc<()>;
@@ -158,7 +160,9 @@ mod tests {
 
     /// The endpoint of the user with this number.
     fn of(user: u128) -> Endpoint<'static> {
-        Endpoint { key_id: KeyId(uuid::Uuid::from_u128(user)), url: "https://hooks.example.com/" }
+        let id = uuid::Uuid::from_u128(user);
+        let (user_id, key_id, tier) = (UserId(id), KeyId(id), Tier::Free);
+        Endpoint { user_id, tier, key_id, url: "https://hooks.example.com/" }
     }
 
     fn open(all: &Open) -> usize {

@@ -4,6 +4,7 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use clap::Args;
 
+use super::output::printable;
 use crate::start_error::StartError;
 
 /// The operator's confirmation.
@@ -50,6 +51,7 @@ impl ConsentArgs {
 
 fn ask(act: &str, id: &str, input: &mut impl BufRead, output: &mut impl Write) -> Result<(), StartError> {
     let failed = |source| StartError::File { path: "the terminal".to_owned(), source };
+    let act = printable(act);
     write!(output, "{act}\nType the id or \"yes\" to continue: ").map_err(failed)?;
     output.flush().map_err(failed)?;
     let mut answer = String::new();

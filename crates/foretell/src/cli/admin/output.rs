@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
+use domain::text::is_control;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -36,7 +37,7 @@ impl OutputRecord {
         self.0
             .iter()
             .find(|(member, _)| *member == name)
-            .map_or_else(String::new, |(_, value)| text_of(value))
+            .map_or_else(String::new, |(_, value)| text_of(value, true))
     }
 }
 
@@ -86,7 +87,8 @@ impl CommandOutput {
     fn to_text(&self) -> String {
         match self {
             Self::One(record) | Self::Json(record) => {
-                let members = record.0.iter().map(|(name, value)| vec![(*name).to_owned(), text_of(value)]);
+                let members =
+                    record.0.iter().map(|(name, value)| vec![(*name).to_owned(), text_of(value, false)]);
                 align(&members.collect::<Vec<_>>())
             }
             Self::Printed => String::new(),
@@ -128,21 +130,29 @@ fn align(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn text_of(value: &Value) -> String {
+/// Returns the text of a value. A cell of a table has one line, unless it lists objects.
+fn text_of(value: &Value, is_cell: bool) -> String {
     match value {
         Value::Null => "-".to_owned(),
-        Value::String(text) => text.clone(),
+        Value::String(text) if is_cell => printable(text).replace('\n', " "),
+        Value::String(text) => printable(text),
         Value::Array(items) if items.iter().any(Value::is_object) => {
-            items.iter().map(|item| format!("\n{}", text_of(item))).collect()
+            items.iter().map(|item| format!("\n{}", text_of(item, is_cell))).collect()
         }
-        Value::Array(items) => items.iter().map(text_of).collect::<Vec<_>>().join(", "),
+        Value::Array(items) => items.iter().map(|item| text_of(item, is_cell)).collect::<Vec<_>>().join(", "),
         Value::Object(members) => members
             .iter()
-            .map(|(name, value)| format!("{name}={}", text_of(value)))
+            .map(|(name, value)| format!("{name}={}", text_of(value, is_cell)))
             .collect::<Vec<_>>()
             .join("  "),
         other => other.to_string(),
     }
+}
+
+/// Replaces control characters except line breaks. Texts of users, such as names from before they were
+/// checked, must not control the operator's terminal.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if is_control(c) && c != '\n' { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -171,5 +181,13 @@ mod tests {
             CommandOutput::One(record).to_text(),
             "id        7\nlogo      -\noutcomes  \n    index=0  label=Yes"
         );
+    }
+
+    #[test]
+    fn names_of_users_do_not_control_the_terminal() {
+        let record = OutputRecord::new().with("name", "eve\u{1b}[31m\r\nadmin\u{202e}");
+        let table = CommandOutput::Many(vec![record.clone()], &["name"]).to_text();
+        assert_eq!(table, "NAME\neve [31m  admin");
+        assert_eq!(CommandOutput::One(record).to_text(), "name  eve [31m \n    admin");
     }
 }

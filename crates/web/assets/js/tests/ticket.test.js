@@ -249,4 +249,10 @@ test("an owner signs an order beyond the caps, with the bound that was shown", a
   await large.ticket.change(buy());
   await large.ticket.submit();
   assert.deepEqual(large.log.signed, [[25_000_000n, 990n]]);
+
+  // A site that must not trade has no limit, and an owner signs sales, too.
+  const stopped = open({ "/app/quotes": [sale(4_000_000)] }, { perTrade: 0n });
+  await stopped.ticket.change(sell());
+  await stopped.ticket.submit();
+  assert.deepEqual([stopped.log.signed.length, stopped.sent().length], [1, 0]);
 });
