@@ -1194,7 +1194,9 @@ class ProblemExtensions(TypedDict, total=False):
     """
     errors: list[dict[str, Any]]
     """Every field that is wrong."""
-    limiter: Literal["read", "write", "redelivery", "address", "streams", "lockout", "network", "bodies", "searches"] | str
+    limiter: (
+        Literal["read", "write", "redelivery", "address", "streams", "lockout", "network", "bodies", "searches"] | str
+    )
     """The limiter that rejected the request. streams: too many open streams. lockout: too many failed
     authentications from this address. network: too many requests of users of the tier free from this network.
     bodies: too many requests whose bodies are being received. searches: too many searches from this address or
